@@ -342,32 +342,71 @@ static int top_metrics(FILE *out, const char *only, char *err, size_t err_len)
 }
 
 /*
- * One line on the subnet. 0: it has a subnet manager, and each port with a link is Active; -EAGAIN: not yet; -ENOTCONN:
- * the fabric is not up, with a message in @err.
+ * One line on the fabric. 0: each port with a link is Active, and the subnet, if there is one, has a manager; -EAGAIN: not
+ * yet; -ENOTCONN: the fabric is not up, with a message in @err.
  */
 static int top_health(FILE *out, char *err, size_t err_len)
 {
 	json_t *status = cli_try_all(json_pack("{s:s}", "command", "status"), err, err_len),
 	       *sm = json_object_get(status, "sm");
-	long long ports = cli_number(status, "ports"), active = cli_number(status, "active");
-	bool healthy = active == ports && (!ports || json_is_object(sm));
+	long long linked = cli_number(status, "linked"), active = cli_number(status, "linked_active");
+	bool subnet = cli_number(status, "ports") || json_is_object(sm);
+	bool healthy = active == linked && (!subnet || json_is_object(sm));
 
 	if (!status)
 		return -ENOTCONN;
-	fprintf(out, "%lld of %lld linked InfiniBand ports are Active; ", active, ports);
+	fprintf(out, "%lld of %lld linked ports are Active", active, linked);
 	if (json_is_object(sm))
-		fprintf(out, "the subnet manager is on %s\n", cli_text(sm, "host"));
+		fprintf(out, "; the subnet manager is on %s\n", cli_text(sm, "host"));
 	else
-		fprintf(out, "no subnet manager\n");
+		fprintf(out, "%s\n", subnet ? "; no subnet manager" : "");
 	json_decref(status);
 	return healthy ? 0 : -EAGAIN;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+/* Decodes %XX and + of a query (RFC 3986 2.1 and HTML forms) in place. */
+static void query_decode(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		int high = *text == '%' ? hex_digit(text[1]) : -1, low = high < 0 ? -1 : hex_digit(text[2]);
+
+		if (low >= 0 && (high || low)) {
+			*to++ = (char)(high << 4 | low);
+			text += 2;
+		} else {
+			*to++ = *text == '+' ? ' ' : *text;
+		}
+	}
+	*to = 0;
+}
+
+/* The value of @key in the query of @target, the target of a request, which it changes; NULL: there is none. */
+static char *query_value(char *target, const char *key)
+{
+	char *query = strchr(target, '?'), *word, *at = NULL;
+	size_t len = strlen(key);
+
+	for (word = query ? strtok_r(query + 1, "&", &at) : NULL; word; word = strtok_r(NULL, "&", &at)) {
+		if (strncmp(word, key, len) || word[len] != '=')
+			continue;
+		query_decode(word + len + 1);
+		return word + len + 1;
+	}
+	return NULL;
 }
 
 /* A fabric that is not up fails the scrape, so that Prometheus's own metric `up` of the job is 0. */
 static void top_answer(int conn)
 {
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
-	char request[2048], node[64], err[1024] = "not found", *body = NULL;
+	char request[2048], target[1024] = "", err[1024] = "not found", *body = NULL;
 	int status = -ENOENT;
 	size_t len, sent = 0;
 	ssize_t n;
@@ -380,11 +419,11 @@ static void top_answer(int conn)
 	out = open_memstream(&body, &len);
 	if (!out)
 		return;
-	if (sscanf(request, "GET /metrics?node=%63[^ &]", node) == 1)
-		status = top_metrics(out, node, err, sizeof(err));
-	else if (!strncmp(request, "GET /metrics", 12))
-		status = top_metrics(out, NULL, err, sizeof(err));
-	else if (!strncmp(request, "GET /health", 11))
+	if (sscanf(request, "GET %1023[^ \r\n]", target) != 1)
+		target[0] = 0;
+	if (!strncmp(target, "/metrics", 8))
+		status = top_metrics(out, query_value(target, "node"), err, sizeof(err));
+	else if (!strncmp(target, "/health", 7))
 		status = top_health(out, err, sizeof(err));
 	if (status && status != -EAGAIN)
 		fprintf(out, "%s\n", err);

@@ -154,6 +154,8 @@ json_t *daemon_host_ports_json(struct daemon *d, const struct fabric_node *n, bo
 /* Adds the Ethernet switches, or the one named @only, to the array of nodes. */
 void daemon_ether_nodes_json(const struct daemon *d, json_t *nodes, const char *only, bool counters);
 u32 daemon_ether_links(const struct daemon *d);
+/* Adds the ports of all links that are not InfiniBand's to *ports, and those that are up to *active. */
+void daemon_other_ports_count(struct daemon *d, u32 *ports, u32 *active);
 /* Sets the link of a host on sockets. 0, or -ENOLINK: not such a host. */
 int daemon_host_set_link(struct daemon *d, const struct fabric_node *n, bool up);
 

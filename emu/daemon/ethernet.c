@@ -112,6 +112,16 @@ const struct fabric_node *daemon_ether_card_host(const struct daemon *d, const s
 	return NULL;
 }
 
+u32 daemon_ether_stations(const struct daemon *d)
+{
+	return d->ether ? d->ether->nstations : 0;
+}
+
+const struct eth_end *daemon_ether_station_end(const struct daemon *d, u32 i)
+{
+	return d->ether->station[i].end;
+}
+
 struct eth *daemon_ether_net(const struct daemon *d)
 {
 	return d->ether ? d->ether->net : NULL;

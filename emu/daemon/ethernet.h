@@ -21,6 +21,9 @@ int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo);
 void daemon_ether_destroy(struct daemon *d);
 /* The station of a host; NULL: none. */
 struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n);
+/* All stations, by number. */
+u32 daemon_ether_stations(const struct daemon *d);
+const struct eth_end *daemon_ether_station_end(const struct daemon *d, u32 i);
 /* For faults; NULL without Ethernet. */
 struct eth *daemon_ether_net(const struct daemon *d);
 /* The host on the fabric whose card is the station @end; NULL: it is no such station. */

@@ -84,11 +84,22 @@ static json_t *other_counters_json(const struct other_port *p)
 	return o;
 }
 
+/* NULL: an end of Ethernet, which has no port of a transport. */
+static const struct wire_port *other_port_wire(const struct other_port *p)
+{
+	return p->iwarp ? hca_port(p->iwarp, 1) : p->roce ? roce_port_wire(p->roce) : NULL;
+}
+
+static bool other_port_up(const struct other_port *p)
+{
+	return p->end ? eth_end_up(p->end) : other_port_wire(p)->attr.state == PORT_STATE_ACTIVE;
+}
+
 static json_t *other_port_json(const struct other_port *p, bool counters)
 {
 	const struct eth_end *peer = p->end ? eth_end_peer(p->end) : NULL;
-	const struct wire_port *w = p->iwarp ? hca_port(p->iwarp, 1) : p->roce ? roce_port_wire(p->roce) : NULL;
-	bool up = p->end ? eth_end_up(p->end) : w->attr.state == PORT_STATE_ACTIVE;
+	const struct wire_port *w = other_port_wire(p);
+	bool up = other_port_up(p);
 	json_t *o = json_pack("{s:i, s:s, s:s, s:i, s:i}", "num", p->end ? (int)eth_end_num(p->end) : 1, "state",
 			      wire_port_state_name(up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN), "phys_state",
 			      wire_phys_state_name(up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED), "lid", 0, "mtu",
@@ -158,6 +169,28 @@ u32 daemon_ether_links(const struct daemon *d)
 			n += eth_switch_find(net, eth_end_name(eth_end_peer(eth_switch_port(sw, k)))) ? 1 : 2;
 	}
 	return n / 2;
+}
+
+static void count_port(bool up, u32 *ports, u32 *active)
+{
+	++*ports;
+	*active += up;
+}
+
+void daemon_other_ports_count(struct daemon *d, u32 *ports, u32 *active)
+{
+	struct eth *net = daemon_ether_net(d);
+	struct other_port p;
+	u32 i, k;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) /* Ethernet's are below, with the cards of fabric hosts */
+		if (other_port_of(d, fabric_node(d->fabric, i), &p) && !p.end)
+			count_port(other_port_up(&p), ports, active);
+	for (i = 0; i < daemon_ether_stations(d); i++)
+		count_port(eth_end_up(daemon_ether_station_end(d, i)), ports, active);
+	for (i = 0; net && i < eth_switch_count(net); i++)
+		for (k = 1; k <= eth_switch_ports(eth_switch_at(net, i)); k++)
+			count_port(eth_end_up(eth_switch_port(eth_switch_at(net, i), k)), ports, active);
 }
 
 int daemon_host_set_link(struct daemon *d, const struct fabric_node *n, bool up)

@@ -324,10 +324,14 @@ json_t *daemon_show_rates(struct daemon *d)
 	return all;
 }
 
-/* Progress of subnet bring-up: numbers of ports, and the names of some that are not Active. */
+/*
+ * Progress of subnet bring-up: numbers of ports, and the names of some that are not Active. "linked": all ports with a
+ * link of any kind, with those of links that were set down.
+ */
 json_t *daemon_show_status(struct daemon *d)
 {
 	u32 i, j, hosts = 0, switches = d->ether ? eth_switch_count(daemon_ether_net(d)) : 0, wired = 0, active = 0;
+	u32 linked = 0, linked_active;
 	json_t *waiting = json_array();
 	struct fabric_port_info info;
 	char text[FABRIC_NAME_MAX + 40];
@@ -340,8 +344,10 @@ json_t *daemon_show_status(struct daemon *d)
 		for (j = 1; j <= fabric_node_ports(n); j++) {
 			fabric_port_info(fabric_node_port(n, j), &info);
 			/* Does not count links to other daemons, unless they are started together. */
-			if (!info.peer || info.unplugged || info.disabled ||
-			    (info.trunk && !info.lanes && !d->opt.shards))
+			if (!info.peer || info.disabled || (info.trunk && !info.lanes && !d->opt.shards))
+				continue;
+			linked++;
+			if (info.unplugged)
 				continue;
 			wired++;
 			active += info.state == PORT_STATE_ACTIVE;
@@ -352,10 +358,13 @@ json_t *daemon_show_status(struct daemon *d)
 			json_array_append_new(waiting, json_string(text));
 		}
 	}
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts",
-			 (int)hosts, "switches", (int)switches, "links", (int)(wired / 2 + daemon_ether_links(d)),
-			 "ports", (int)wired, "active", (int)active, "waiting", waiting, "sm", sm_json(d), "manager",
-			 daemon_manager_json(d), "manager_shard", manager_shard_json(d), "uptime",
+	linked_active = active;
+	daemon_other_ports_count(d, &linked, &linked_active);
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "name", d->run.name,
+			 "hosts", (int)hosts, "switches", (int)switches, "links",
+			 (int)(wired / 2 + daemon_ether_links(d)), "ports", (int)wired, "active", (int)active, "linked",
+			 (int)linked, "linked_active", (int)linked_active, "waiting", waiting, "sm", sm_json(d),
+			 "manager", daemon_manager_json(d), "manager_shard", manager_shard_json(d), "uptime",
 			 (double)(loop_now(d->loop).ns - d->started) / (double)NSEC_PER_SEC);
 }
 

@@ -12,9 +12,11 @@ With --muslin-shards the tests of InfiniBand have a fabric of their own, since o
 import json
 import pathlib
 import re
+import urllib.error
+import urllib.request
 
 import pytest
-from muslin import MuslinError, report, wait_until
+from muslin import MuslinError, free_port, report, wait_until
 
 MAN = pathlib.Path(__file__).resolve().parents[2] / "man/muslin-fault.5"
 LINKS = {"InfiniBand": "h", "Ethernet": "e", "RoCE on UDP": "r", "iWARP": "w"}
@@ -103,6 +105,26 @@ def all_links(request):
     link = request.node.callspec.params.get("link") if hasattr(request.node, "callspec") else None
     apart = link == "InfiniBand" and request.config.getoption("--muslin-shards") > 1
     return request.getfixturevalue("split" if apart else "whole")
+
+
+@pytest.fixture
+def health(all_links):
+    """health(): the status and the line of /health of the metrics server."""
+    port = free_port()
+    server = all_links.start_muslin("metrics", "--listen", port)
+
+    def fetch():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as got:
+                return got.status, got.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+        except (ConnectionError, urllib.error.URLError):
+            return None
+
+    wait_until(fetch, 10, "the server")
+    yield fetch
+    server.kill()
 
 
 def exchange(fabric, link, rounds=5, size=200):
@@ -252,7 +274,7 @@ def test_what_no_link_has(all_links):
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_sights(all_links, link, tmp_path):
+def test_sights(all_links, link, tmp_path, health):
     """Traffic, and a link that is set down, in all commands that show a fabric."""
     host = all_links.host(f"{LINKS[link]}2")
     before = host.counters
@@ -266,9 +288,12 @@ def test_sights(all_links, link, tmp_path):
         assert host.counters[name] > before[name], name
     with host.link().down() as down:
         assert down.state == "Down"
+        active = 12 - (1 if link in ("RoCE on UDP", "iWARP") else 2)
+        assert health() == (503, f"{active} of 12 linked ports are Active; the subnet manager is on h1\n")
         assert f'node="{host}",port="1"}} 0' in all_links.command("metrics", host)
         assert re.search(rf"^{host}:1 +Down ", all_links.command("top", "-n", "1", "--interval", "0.1"), re.M)
     wait_until(lambda: host.link().state == "Active", 20, "the link")
+    wait_until(lambda: health()[0] == 200, 20, "the other end")
     timeline = json.loads(all_links.command("timeline"))
     events = [what for _, kind, what in timeline["events"] if kind == "port"]
     assert events.index(f"{host}:1 Down") < len(events) - 1 - events[::-1].index(f"{host}:1 Active")

@@ -114,12 +114,16 @@ def test_metrics_for_prometheus(shared_fabric):
     with socket.create_connection(("127.0.0.1", port)) as s:  # a probe that resets its connection
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     page = f"http://127.0.0.1:{port}/metrics?node="
+    for leaf1 in ("le%61f1", "%6Ceaf%31&also=h1", "leaf1&node=h1"):
+        assert 'node="leaf1"' in urllib.request.urlopen(page + leaf1, timeout=5).read().decode()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{page}leaf1%2", timeout=5)
     one = urllib.request.urlopen(f"{page}leaf1", timeout=5).read().decode()
     assert 'node="leaf1"' in one and 'node="h1"' not in one
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{page}h99", timeout=5)
     health = urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).read().decode()
-    assert health == "24 of 24 linked InfiniBand ports are Active; the subnet manager is on h1\n"
+    assert health == "24 of 24 linked ports are Active; the subnet manager is on h1\n"
     with shared_fabric.fault("sm", "kill"), pytest.raises(urllib.error.HTTPError, match="503"):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
     wait_until(lambda: (shared_fabric.show()["manager"] or {}).get("up"), 20, "the subnet manager")
