@@ -74,6 +74,7 @@ static int node_init(struct fabric_node *n, const struct fabric_topology *t, con
 	n->sysguid = tn->sysguid;
 	n->vendid = tn->vendid;
 	n->devid = tn->devid;
+	n->enhanced_port0 = tn->enhanced_port0;
 	list_init(&n->traps);
 	if (tn->binding) {
 		n->binding = strdup(tn->binding);

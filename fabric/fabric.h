@@ -84,6 +84,7 @@ u64 fabric_node_guid(const struct fabric_node *n);
 u64 fabric_node_sysguid(const struct fabric_node *n);
 u32 fabric_node_vendor(const struct fabric_node *n);
 u16 fabric_node_device(const struct fabric_node *n);
+bool fabric_node_enhanced_port0(const struct fabric_node *n); /* of a switch */
 
 struct fabric_port_info {
 	u8 num;

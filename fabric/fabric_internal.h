@@ -113,6 +113,7 @@ struct fabric_node {
 	struct fabric *f;
 	u8 type, nports;
 	u16 devid;
+	bool enhanced_port0; /* of a switch */
 	u32 vendid;
 	u64 guid, sysguid;
 	struct fabric_port *ports; /* [0..nports] */

@@ -103,6 +103,15 @@ static const char *last_quote(const struct fabric_line *l)
 	return p > l->p ? p - 1 : NULL;
 }
 
+/* "enhanced port 0 ..." of a switch, else "base port 0 ..." (IBTA 14.2.5.4 EnhancedPort0). */
+static bool netfile_enhanced(const char *from, const char *end)
+{
+	struct fabric_line l = { from, end };
+	char word[16];
+
+	return fabric_line_word(&l, word, sizeof(word)) && !strcmp(word, "enhanced");
+}
+
 /* Parses "lid 4 lmc 0" of a port or switch itself, up to @end. */
 static void netfile_lid(struct fabric_topology_port *p, const char *from, const char *end)
 {
@@ -229,8 +238,10 @@ static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 		return fabric_build_name(f->b, (u32)f->node, id);
 	snprintf(n->desc, sizeof(n->desc), "%.*s", (int)min(quote - l->p - 1, (ptrdiff_t)NODEDESC_SIZE), l->p + 1);
 	snprintf(name, sizeof(name), "%.*s", FABRIC_NAME_MAX - 1, n->desc);
-	if (type == NODE_TYPE_SWITCH)
+	if (type == NODE_TYPE_SWITCH) {
+		n->enhanced_port0 = netfile_enhanced(quote + 1, l->end);
 		netfile_lid(&n->ports[0], quote + 1, l->end);
+	}
 	return fabric_build_name(f->b, (u32)f->node, name);
 }
 

@@ -187,6 +187,11 @@ u16 fabric_node_device(const struct fabric_node *n)
 	return n->devid;
 }
 
+bool fabric_node_enhanced_port0(const struct fabric_node *n)
+{
+	return n->enhanced_port0;
+}
+
 void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info)
 {
 	const struct fabric_port *self = p->node->sw ? &p->node->ports[0] : p;

@@ -69,6 +69,7 @@ static u16 switch_info(struct fabric_sma *s)
 	wire_set(d, SWITCHINFO_OUTBOUND_ENFORCE_CAP, 1);
 	wire_set(d, SWITCHINFO_FILTER_RAW_IN_CAP, 1);
 	wire_set(d, SWITCHINFO_FILTER_RAW_OUT_CAP, 1);
+	wire_set(d, SWITCHINFO_ENHANCED_PORT0, s->n->enhanced_port0);
 	wire_set(d, SWITCHINFO_MFT_TOP, sw->mft_top);
 	return status;
 }

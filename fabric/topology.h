@@ -41,6 +41,7 @@ struct fabric_topology_node {
 	char *id;                   /* id in the file ("S-0002c9..."); NULL in the short form */
 	u8 type;                    /* enum wire_node_type */
 	u8 nports;
+	bool enhanced_port0; /* of a switch: SwitchInfo.EnhancedPort0 */
 	u16 devid;
 	u32 vendid, line;
 	u32 shard; /* index of the line "shard" that names it */

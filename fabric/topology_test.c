@@ -279,6 +279,7 @@ static void test_dump(void)
 	row(310, t->warning ? t->warning : "no warning",
 	    t->warning && !strcmp(t->warning, "f:5: the speed of \"4x???\" is not known: it is taken as SDR\n"
 					      "f:7: port 5 has no width and speed: it is taken as 4xHDR"));
+	row(313, "enhanced port 0", n[0].enhanced_port0 && !n[1].enhanced_port0);
 	row(311, "an address by the description", n[1].ip[1].v4 == 0x0a010101);
 	fabric_topology_destroy(t);
 }

@@ -425,7 +425,8 @@ static void print_node(FILE *out, const struct fabric_node *n, bool whole)
 	fabric_node_desc(n, desc);
 	fprintf(out, "\t\t# \"%s\"", desc);
 	if (!is_ca(n))
-		fprintf(out, " base port 0 lid %u lmc %u", info.lid, info.lmc);
+		fprintf(out, " %s port 0 lid %u lmc %u", fabric_node_enhanced_port0(n) ? "enhanced" : "base", info.lid,
+			info.lmc);
 	fprintf(out, "\n");
 	print_links(out, n, whole);
 }

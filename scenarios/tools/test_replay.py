@@ -99,6 +99,60 @@ def test_places_with_blanks(replayed):
     assert json.loads(replayed.command("fault", "list", "--json")) == []
 
 
+def test_switches_by_their_identifiers(replayed):
+    """Of the file, by `show`, as a fault's place and as one end of a link."""
+    for name in ("S-0000000000000010", "0x10", 'Core "two" - rack 12'):
+        assert replayed.command("show", name).count("Active") == 6
+    fault = replayed.command("fault", "add", "S-0000000000000010:1", "drop", "nth=1").strip()
+    assert f" {fault} " in replayed.command("fault", "clear", "0x10:1")
+    replayed.command("link", "S-0000000000000010:6", "down")
+    assert port(replayed, "leaf")["state"] == "Down"
+    replayed.command("link", "S-0000000000000011:1", "up")
+    wait_until(lambda: port(replayed, "leaf")["state"] == "Active", 10, "the link")
+
+
+def test_enhanced_port_0(replayed):
+    """Each switch has the port 0 of the dump, in SwitchInfo and in what is printed, by us and by ibnetdiscover."""
+    for printed in (replayed.command("show", "--topology"), replayed.run("node002", "ibnetdiscover")):
+        assert '# "Core "two" - rack 12" enhanced port 0 lid 7 lmc 0' in printed
+        assert '# "leaf" base port 0 lid 3 lmc 0' in printed
+    for lid, enhanced in (7, 1), (3, 0):
+        assert re.search(rf"EnhancedPort0:\.+{enhanced}$", replayed.run("node002", "smpquery", "si", lid), re.M)
+
+
+def test_remarks_in_a_dump(new_fabric):
+    """A cable more and disabled ports, by names and by identifiers of the file, to which ibnetdiscover is blind."""
+    remarks = [
+        "cable S-0000000000000010:7 leaf:2 2xNDR delay 25ns",
+        "cable leaf:3 S-0000000000000010:8 disabled",
+        'disable "node003-mlx5_0":1',
+        "disable H-0000000000000060:1",
+    ]
+    new_fabric.up(DUMP + "".join(f"#muslin {r}\n" for r in remarks))
+    assert (port(new_fabric, "leaf", 2)["speed"], port(new_fabric, "leaf", 2)["width"]) == ("NDR", 2)
+    assert port(new_fabric, "leaf", 2)["state"] == "Active"
+    for node, num in ("leaf", 3), ("0x30", 1), ("0x60", 1):
+        assert (port(new_fabric, node, num)["state"], port(new_fabric, node, num)["phys_state"]) == ("Down", "Disabled")
+    for switch, num in ("leaf", 3), ("0x10", 8):
+        new_fabric.run("node002", "ibportstate", port(new_fabric, switch, 0)["lid"], num, "enable")
+    wait_until(lambda: port(new_fabric, "leaf", 3)["state"] == "Active", 20, "the enabled cable")
+
+
+@pytest.mark.parametrize(
+    "remark, words",
+    [
+        ("cable S-0000000000000010:6 leaf:2", "is "),
+        ("cable S-0000000000000010:7 nope:2", 'there is no node "nope"'),
+        ("disable node002", '"node002" is not a port: expected NODE:PORT'),
+        ("disable H-0000000000000060:2", "has ports 1 to 1, not 2"),
+    ],
+)
+def test_wrong_remarks_in_a_dump(new_fabric, remark, words):
+    path = topology(new_fabric, DUMP + f"#muslin {remark}\n")
+    out = new_fabric.command("up", path, status=1)
+    assert f"site.net:{len(path.read_text().splitlines())}: " in out and words in out
+
+
 def test_names_that_are_not_one(replayed):
     assert "0x0000000000000030, 0x0000000000000040" in replayed.command("run", "node003", "true", status=1)
     assert "more than one node" in replayed.command("fault", "add", "node003", "drop", status=1)
