@@ -176,6 +176,20 @@ struct fabric_topology *fabric_topology_default(void)
 	return fabric_topology_parse(text, sizeof(text) - 1, "default", err, sizeof(err));
 }
 
+int fabric_topology_keep_lids(struct fabric_topology *t)
+{
+	u32 i, p, n = 0;
+	u8 lmc = 0;
+
+	for (i = 0; i < t->nnodes; i++)
+		for (p = 0; p <= t->nodes[i].nports; p++) {
+			n += t->nodes[i].ports[p].lid != 0;
+			lmc = max(lmc, t->nodes[i].ports[p].lmc);
+		}
+	t->keep_lids = n;
+	return n ? lmc : -ENOENT;
+}
+
 void fabric_topology_destroy(struct fabric_topology *t)
 {
 	u32 i;

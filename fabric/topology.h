@@ -126,6 +126,8 @@ int fabric_topology_join(struct fabric_topology *t, const char *name, char *err,
 int fabric_topology_merge(struct fabric_topology *const *t, const char *const *file, u32 n, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL: out of memory. */
 struct fabric_topology *fabric_topology_default(void);
+/* Sets keep_lids. Returns the highest LMC of the file's ports, or -ENOENT if the file gives no LIDs. */
+int fabric_topology_keep_lids(struct fabric_topology *t);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is ignored */
 
 #endif

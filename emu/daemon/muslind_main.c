@@ -97,18 +97,11 @@ static struct fabric_topology *muslind_load(const char *topology)
 /* --keep-lids: the LMC is the maximum in the topology, unless given on the command line. */
 static void keep_lids(struct daemon *d, struct fabric_topology *t)
 {
-	u32 i, p, n = 0;
-	u8 lmc = 0;
+	int lmc = fabric_topology_keep_lids(t);
 
-	for (i = 0; i < t->nnodes; i++)
-		for (p = 0; p <= t->nodes[i].nports; p++) {
-			n += t->nodes[i].ports[p].lid != 0;
-			lmc = max(lmc, t->nodes[i].ports[p].lmc);
-		}
-	if (!n)
+	if (lmc < 0)
 		muslind_fail("--keep-lids: the topology gives no LIDs");
-	t->keep_lids = true;
-	d->opt.lmc = d->opt.lmc ? d->opt.lmc : lmc;
+	d->opt.lmc = d->opt.lmc ? d->opt.lmc : (u8)lmc;
 }
 
 static void on_signal(struct loop_fd *w, u32 events, struct now now)

@@ -14,6 +14,7 @@
 #include "emu/lib/version.h"
 #include "emu/sim/sim.h"
 #include "emu/wire/smp.h"
+#include "sm/partition.h"
 
 #define USAGE          2
 #define BRING_UP_LEAST 10.0 /* seconds */
@@ -21,8 +22,8 @@
 struct sim_options {
 	double sweep;
 	u64 seed;
-	const char *routing, *html;
-	u8 hoq;
+	const char *routing, *html, *lfts, *partitions;
+	u8 hoq, lmc;
 	bool qos, summary, nominal, keep_lids;
 };
 
@@ -50,8 +51,8 @@ static void usage(FILE *out, int status)
 	      "  --traffic N | --load SHARE   packets per second of each host (10), or a share of its link's rate\n"
 	      "  --size BYTES, --sl N,...     payload of a packet (64); service levels, in turn (0)\n"
 	      "  --fault [SECONDS:]LINE       a fault, at the start or SECONDS after the subnet is up; repeatable\n"
-	      "  --sweep SECONDS, --routing minhop|updn|auto, --hoq CODE, --qos, --keep-lids\n"
-	      "                               of the subnet manager\n"
+	      "  --sweep SECONDS, --routing minhop|updn|auto, --lfts FILE, --lmc N, --partitions FILE,\n"
+	      "  --hoq CODE, --qos, --keep-lids   of the subnet manager\n"
 	      "  --rates enforced|nominal     whether links take time (enforced)\n"
 	      "  --seed N                     seed of all random numbers (1)\n"
 	      "  --summary, --html FILE       plain text instead of JSON; a page with plots, too\n",
@@ -142,6 +143,9 @@ enum option_id {
 	OPT_ROUTING,
 	OPT_HOQ,
 	OPT_QOS,
+	OPT_LFTS,
+	OPT_LMC,
+	OPT_PARTITIONS,
 	OPT_KEEP_LIDS,
 	OPT_RATES,
 	OPT_FAULT,
@@ -152,16 +156,29 @@ enum option_id {
 };
 
 static const struct option options[] = {
-	{ "seconds", required_argument, NULL, OPT_SECONDS }, { "seed", required_argument, NULL, OPT_SEED },
-	{ "traffic", required_argument, NULL, OPT_TRAFFIC }, { "load", required_argument, NULL, OPT_LOAD },
-	{ "size", required_argument, NULL, OPT_SIZE },       { "sl", required_argument, NULL, OPT_SL },
-	{ "pattern", required_argument, NULL, OPT_PATTERN }, { "to", required_argument, NULL, OPT_TO },
-	{ "sweep", required_argument, NULL, OPT_SWEEP },     { "routing", required_argument, NULL, OPT_ROUTING },
-	{ "hoq", required_argument, NULL, OPT_HOQ },         { "qos", no_argument, NULL, OPT_QOS },
-	{ "keep-lids", no_argument, NULL, OPT_KEEP_LIDS },   { "rates", required_argument, NULL, OPT_RATES },
-	{ "fault", required_argument, NULL, OPT_FAULT },     { "summary", no_argument, NULL, OPT_SUMMARY },
-	{ "html", required_argument, NULL, OPT_HTML },       { "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },       { NULL, 0, NULL, 0 },
+	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "traffic", required_argument, NULL, OPT_TRAFFIC },
+	{ "load", required_argument, NULL, OPT_LOAD },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "sl", required_argument, NULL, OPT_SL },
+	{ "pattern", required_argument, NULL, OPT_PATTERN },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "sweep", required_argument, NULL, OPT_SWEEP },
+	{ "routing", required_argument, NULL, OPT_ROUTING },
+	{ "hoq", required_argument, NULL, OPT_HOQ },
+	{ "qos", no_argument, NULL, OPT_QOS },
+	{ "lfts", required_argument, NULL, OPT_LFTS },
+	{ "lmc", required_argument, NULL, OPT_LMC },
+	{ "partitions", required_argument, NULL, OPT_PARTITIONS },
+	{ "keep-lids", no_argument, NULL, OPT_KEEP_LIDS },
+	{ "rates", required_argument, NULL, OPT_RATES },
+	{ "fault", required_argument, NULL, OPT_FAULT },
+	{ "summary", no_argument, NULL, OPT_SUMMARY },
+	{ "html", required_argument, NULL, OPT_HTML },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ NULL, 0, NULL, 0 },
 };
 
 static void take_traffic_option(struct sim_traffic *t, int id)
@@ -216,6 +233,15 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 	case OPT_QOS:
 		o->qos = true;
 		break;
+	case OPT_LFTS:
+		o->lfts = optarg;
+		break;
+	case OPT_LMC:
+		o->lmc = (u8)number("lmc", 0, 7);
+		break;
+	case OPT_PARTITIONS:
+		o->partitions = optarg;
+		break;
 	case OPT_KEEP_LIDS:
 		o->keep_lids = true;
 		break;
@@ -263,6 +289,7 @@ static void make_hosts(struct sim *s)
 {
 	u32 n = fabric_node_count(s->fabric), ports = 0, i, k;
 	struct fabric_port_info info;
+	bool bound = false;
 
 	for (i = 0; i < n; i++)
 		ports += fabric_node_ports(fabric_node(s->fabric, i));
@@ -270,6 +297,7 @@ static void make_hosts(struct sim *s)
 	for (i = 0; i < n; i++) {
 		const struct fabric_node *node = fabric_node(s->fabric, i);
 
+		bound |= fabric_node_binding(node) != NULL;
 		for (k = 1; fabric_node_type(node) == NODE_TYPE_CA && k <= fabric_node_ports(node); k++) {
 			struct sim_host *h = &s->host[s->nhosts];
 
@@ -289,7 +317,18 @@ static void make_hosts(struct sim *s)
 		}
 	}
 	if (s->nhosts < 2)
-		sim_fail("a simulation needs two hosts", "");
+		sim_fail("a simulation needs two hosts with InfiniBand links",
+			 bound ? "those on Ethernet, RoCE and iWARP are not simulated" : "");
+}
+
+/* A file for the manager; NULL: not given. The caller frees it. */
+static char *manager_file(const char *path)
+{
+	char err[512] = "out of memory", *text = path ? sm_file_read(path, err, sizeof(err)) : NULL;
+
+	if (path && !text)
+		sim_fail(err, "");
+	return text;
 }
 
 /* Several topologies are one, in which the ends of trunks are cabled. */
@@ -323,16 +362,23 @@ static void start(struct sim *s, const struct sim_options *o, struct fabric_topo
 		.routing = o->routing,
 		.hoq_life = o->hoq,
 		.qos = o->qos,
+		.lfts_file = o->lfts,
 		.event = sim_stats_sm,
 		.ctx = s,
 	};
-	char err[512] = "";
+	char err[512], *lfts = manager_file(o->lfts), *partitions;
+	int kept = o->keep_lids ? fabric_topology_keep_lids(t) : 0;
 
+	if (kept < 0)
+		sim_fail("--keep-lids", "the topology gives no LIDs");
+	cfg.lmc = o->lmc ? o->lmc : (u8)kept;
 	s->timed = t->timed = !o->nominal;
-	t->keep_lids = o->keep_lids;
+	cfg.partitions_file = o->partitions ? o->partitions : t->partition_file; /* the command line has priority */
+	partitions = manager_file(cfg.partitions_file);
+	cfg.partitions = partitions;
+	cfg.lfts = lfts;
 	s->loop = loop_create_virtual();
 	s->fabric = s->loop ? fabric_create(s->loop, t, o->seed) : NULL;
-	fabric_topology_destroy(t);
 	if (!s->fabric)
 		sim_fail("out of memory", "");
 	s->rng.state = o->seed;
@@ -342,8 +388,13 @@ static void start(struct sim *s, const struct sim_options *o, struct fabric_topo
 	fabric_watch(s->fabric, sim_stats_link, s);
 	check_faults(s);
 	s->manager = sm_mad_create(s->loop, s->host[0].mad, &cfg, err, sizeof(err));
-	if (!s->manager || sm_mad_start(s->manager))
-		sim_fail("the subnet manager cannot start", err);
+	if (!s->manager)
+		sim_fail(err, "");
+	if (sm_mad_start(s->manager))
+		sim_fail("the subnet manager cannot start", "");
+	free(lfts);
+	free(partitions);
+	fabric_topology_destroy(t);
 }
 
 /* The traffic starts when the subnet is up, which may take as long as the traffic, or longer. */

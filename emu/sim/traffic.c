@@ -108,6 +108,7 @@ static struct wire_packet *packet(struct sim_host *h, const struct sim_waiting *
 {
 	struct mark m = { (u32)(h - h->sim->host), w->made, loop_now(h->sim->loop).ns };
 	u16 slid = h->port->attr.lid, dlid = h->sim->host[w->to].port->attr.lid;
+	u16 pkey = h->port->attr.pkey[0] ? h->port->attr.pkey[0] : WIRE_PKEY_DEFAULT_FULL;
 	struct wire_packet *p = slid && dlid ? wire_packet_alloc() : NULL;
 
 	if (!p)
@@ -124,8 +125,7 @@ static struct wire_packet *packet(struct sim_host *h, const struct sim_waiting *
 	p->bth_off = sizeof(struct wire_lrh);
 	p->hdr_len = (u16)(p->bth_off + sizeof(struct wire_bth));
 	wire_lrh_fill(wire_packet_lrh(p), 0, w->sl, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
-	wire_bth_fill(wire_packet_bth(p), WIRE_UC_SEND_ONLY, false, (4 - w->size % 4) % 4, WIRE_PKEY_DEFAULT_FULL, QPN,
-		      false, h->psn);
+	wire_bth_fill(wire_packet_bth(p), WIRE_UC_SEND_ONLY, false, (4 - w->size % 4) % 4, pkey, QPN, false, h->psn);
 	return p;
 }
 

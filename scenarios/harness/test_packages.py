@@ -165,7 +165,22 @@ def test_completion_in_bash(shared_fabric, typed, offered):
     assert offered <= got, got
 
 
+SIM = ("muslin-sim", "_muslin-sim", "muslin-sim.fish")
+
+
+def test_completion_of_the_simulator(muslin_programs):
+    """Each shell offers the options that it has."""
+    said = output(muslin_programs / "muslin-sim", "--help")
+    options = set(re.findall(r"--([a-z-]+)", said)) | {"help", "version"}
+    assert {"lfts", "lmc", "partitions"} < options
+    for file, option in zip(SIM, (r"--([a-z-]+)", r"'\*?--([a-z-]+)\[", r" -l ([a-z-]+)"), strict=True):
+        assert set(re.findall(option, (TREE / "ci/completion" / file).read_text())) == options, file
+    script = f"source {TREE}/ci/completion/muslin-sim; COMP_WORDS=(muslin-sim --routing u); COMP_CWORD=2; _muslin_sim"
+    assert output("bash", "-c", f'{script}; echo "${{COMPREPLY[@]}}"') == "updn\n"
+
+
 @pytest.mark.parametrize("shell, check", [("zsh", "-n"), ("fish", "--no-execute")])
 def test_completion_is_read(shell, check):
-    file = {"zsh": "_muslin", "fish": "muslin.fish"}[shell]
-    output(shell, check, TREE / "ci/completion" / file)
+    files = {"zsh": ["_muslin", "_muslin-sim"], "fish": ["muslin.fish", "muslin-sim.fish"]}[shell]
+    for file in files:
+        output(shell, check, TREE / "ci/completion" / file)

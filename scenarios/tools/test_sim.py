@@ -190,6 +190,51 @@ def test_reconvergence(sim, tmp_path):
     assert text.count("<svg") == 4 and "http" not in text and "spine1:1 down" in text
 
 
+def test_routes_of_a_dump(new_fabric, sim, tmp_path):
+    """
+    A dump with its LIDs and forwarding tables, in which leaf1 has routes by spine1 alone: it sends nothing to spine2,
+    while the routing engine uses both.
+    """
+    new_fabric.up()
+    dump, tables = tmp_path / "site.net", tmp_path / "site.fts"
+    dump.write_text(new_fabric.command("show", "--topology"))
+    spine = {p["peer"]: f" {p['num']:03} :" for p in new_fabric.node("leaf1")["ports"] if "peer" in p}
+    switches = re.split(r"(?=^Unicast)", new_fabric.run("h1", "dump_fts"), flags=re.M)
+    assert all(spine[s] in text for s in ("spine1", "spine2") for text in switches if "(leaf1)" in text)
+    tables.write_text(
+        "".join(t.replace(spine["spine2"], spine["spine1"]) if "(leaf1)" in t else t for t in switches)
+    )
+
+    def from_leaf1(*args):
+        traffic = ["--seconds", 0.001, "--load", 0.1, "--size", 1024, "--pattern", "all-to-all"]
+        r = sim(*traffic, "--keep-lids", *args, dump)
+        assert r["active_hosts"] == 8 and r["arrived"] > 100
+        return {x["to"] for x in r["links"]["busiest"] if x["port"].startswith("leaf1:") and x["utilisation"] > 0.01}
+
+    assert {"spine1", "spine2"} < from_leaf1()
+    by_file = from_leaf1("--lfts", tables)
+    assert "spine1" in by_file and "spine2" not in by_file
+
+
+def test_lmc(sim):
+    """32 LIDs for each of eight hosts: forwarding tables of five blocks instead of one in each of four switches."""
+    one, many = (sim("--seconds", 1, "--lmc", n) for n in (0, 5))
+    assert many["smps"] - one["smps"] == 4 * 4 and many["arrived"] == one["arrived"] > 0
+
+
+def test_partitions(sim, tmp_path):
+    """All but the manager's host are limited members, which only exchange packets with that."""
+    path = tmp_path / "partitions.conf"
+    path.write_text("Default=0x7fff : ALL=limited, SELF=full;\n")
+    r = sim("--seconds", 10, "--partitions", path)
+    assert 0 < r["arrived"] < r["sent"] / 2
+    to_full = sim("--seconds", 10, "--partitions", path, "--pattern", "incast:h1")
+    assert to_full["arrived"] == to_full["sent"] > 0
+    topology = tmp_path / "site.topo"
+    topology.write_text(f"leafs 1 hosts 4\npartition-file {path}\n")
+    assert sim("--seconds", 10, topology)["arrived"] < 0.8 * sim("--seconds", 10, "leafs 1 hosts 4")["arrived"]
+
+
 def test_summary_in_plain_text(muslin_programs):
     argv = [muslin_programs / "muslin-sim", "--summary", "--seconds", "1"]
     p = subprocess.run(argv, capture_output=True, text=True, check=True)
@@ -206,6 +251,11 @@ def test_summary_in_plain_text(muslin_programs):
         (["--fault", "9000:spine1 kill", "--seconds", "10"], "is after the end"),
         (["--pattern", "incast:h9"], "h9: there is no such host"),
         (["--pattern", "shift:8"], "would send to itself"),
+        (["--lfts", "/nonexistent"], "/nonexistent: No such file"),
+        (["--partitions", "/nonexistent"], "/nonexistent: No such file"),
+        (["--keep-lids"], "--keep-lids: the topology gives no LIDs"),
+        (["leafs 1 hosts 1"], "a simulation needs two hosts with InfiniBand links"),
+        (["host r1 roce 127.0.0.2 host r2 roce 127.0.0.3"], "RoCE and iWARP are not simulated"),
     ],
 )
 def test_what_is_wrong_is_named(sim, args, words):
@@ -221,6 +271,7 @@ def test_what_is_wrong_is_named(sim, args, words):
         (["--seconds", "0"], "a number from"),
         (["--sl", "16"], "numbers from 0 to 15"),
         (["--rates", "fast"], "enforced or nominal"),
+        (["--lmc", "8"], "a number from 0 to 7"),
         (["--sec", "1"], "--sec: no such option"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
