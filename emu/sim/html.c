@@ -190,8 +190,8 @@ static void table_vls(FILE *out, const json_t *r)
 
 static void table_failures(FILE *out, const json_t *r)
 {
-	const json_t *all = json_object_get(r, "reconvergence"), *v, *t;
-	size_t i;
+	const json_t *all = json_object_get(r, "reconvergence"), *v, *t, *name;
+	size_t i, k;
 
 	fprintf(out, "<h2>Reconvergence</h2>\n");
 	if (!json_array_size(all)) {
@@ -207,7 +207,13 @@ static void table_failures(FILE *out, const json_t *r)
 		fprintf(out, "<tr><td>%.6f</td><td>%s</td><td>", number(v, "at"),
 			json_string_value(json_object_get(v, "kind")));
 		put_text(out, json_string_value(json_object_get(v, "first")));
-		fprintf(out, "</td><td>%.0f</td><td>", number(v, "ports"));
+		fprintf(out, "</td><td><details><summary>%.0f</summary>", number(v, "ports"));
+		json_array_foreach(json_object_get(v, "names"), k, name)
+		{
+			fputs(k ? ", " : "", out);
+			put_text(out, json_string_value(name));
+		}
+		fprintf(out, "</details></td><td>");
 		if (json_is_number(t))
 			fprintf(out, "%.3f", json_number_value(t) * 1e3);
 		else

@@ -144,6 +144,21 @@ static json_t *links_json(const struct sim *s)
 	return o;
 }
 
+static json_t *port_names_json(const struct sim_failure *f)
+{
+	char name[FABRIC_NAME_MAX + 16];
+	struct fabric_port_info info;
+	json_t *a = json_array();
+	u32 i;
+
+	for (i = 0; i < min(f->ports, (u32)SIM_FAILURE_PORTS); i++) {
+		fabric_port_info(f->port[i], &info);
+		snprintf(name, sizeof(name), "%s:%u", fabric_node_name(fabric_port_node(f->port[i])), info.num);
+		json_array_append_new(a, json_string(name));
+	}
+	return a;
+}
+
 static json_t *failures_json(const struct sim *s)
 {
 	json_t *a = json_array();
@@ -152,9 +167,9 @@ static json_t *failures_json(const struct sim *s)
 	for (i = 0; i < s->st.nfailures; i++) {
 		const struct sim_failure *f = &s->st.failure[i];
 
-		json_array_append_new(a, json_pack("{s:f, s:s, s:s, s:i, s:o, s:I}", "at", f->at, "first", f->what,
+		json_array_append_new(a, json_pack("{s:f, s:s, s:s, s:i, s:o, s:o, s:I}", "at", f->at, "first", f->what,
 						   "kind", f->up ? "repair" : "failure", "ports", (int)f->ports,
-						   "reconvergence_seconds",
+						   "names", port_names_json(f), "reconvergence_seconds",
 						   f->reconverged < 0 ? json_null() : json_real(f->reconverged),
 						   "discarded", (json_int_t)f->discarded));
 	}

@@ -12,11 +12,12 @@
 #include "emu/smhost/sm_mad.h"
 #include "fabric/fault.h"
 
-#define SIM_FAULTS   64
-#define SIM_SLS      16
-#define SIM_SLICES   100  /* of the time with traffic */
-#define SIM_FAILURES 1000 /* listed failures */
-#define SIM_QUEUE    256  /* packets queued per host for its port */
+#define SIM_FAULTS        64
+#define SIM_SLS           16
+#define SIM_SLICES        100  /* of the time with traffic */
+#define SIM_FAILURES      1000 /* listed failures */
+#define SIM_FAILURE_PORTS 256  /* listed ports of a failure */
+#define SIM_QUEUE         256  /* packets queued per host for its port */
 
 struct sim;
 struct sim_host;
@@ -29,8 +30,9 @@ struct sim_slice {
 struct sim_failure {
 	double at, reconverged; /* seconds; reconverged < 0: not before the end of the run */
 	bool up;                /* a repair */
-	u32 ports;
-	u64 discarded; /* packets discarded meanwhile */
+	u32 ports;              /* changes of ports; those listed are the first SIM_FAILURE_PORTS */
+	u64 discarded;          /* packets discarded meanwhile */
+	const struct fabric_port **port;
 	char what[80];
 };
 
@@ -50,6 +52,7 @@ struct sim_stats {
 void sim_stats_link(void *ctx, const struct fabric_event *ev);
 void sim_stats_sm(void *ctx, enum sm_event event);
 void sim_stats_start(struct sim *s); /* at the start of the traffic */
+void sim_stats_fini(struct sim *s);
 void sim_stats_packet(struct sim *s, u8 vl, u32 bytes, u64 made, u64 sent);
 struct sim_slice *sim_stats_slice(struct sim *s);
 u64 sim_stats_total(const struct sim *s, enum fabric_counter c);

@@ -434,8 +434,7 @@ static void finish(struct sim *s)
 	fabric_destroy(s->fabric);
 	loop_destroy(s->loop);
 	free(s->host);
-	free(s->st.words);
-	free(s->st.failure);
+	sim_stats_fini(s);
 }
 
 int main(int argc, char **argv)

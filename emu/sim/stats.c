@@ -97,6 +97,23 @@ static void failure_begin(struct sim *s, const struct fabric_port *p, bool up)
 	s->st.failing = true;
 }
 
+/* The list doubles at each power of two. */
+static void failure_add(struct sim_failure *f, const struct fabric_port *p)
+{
+	u32 n = f->ports++;
+
+	if (n >= SIM_FAILURE_PORTS)
+		return;
+	if (!(n & (n - 1))) {
+		const struct fabric_port **more = realloc(f->port, (n ? 2 * n : 1) * sizeof(*more));
+
+		if (!more)
+			sim_fail("out of memory", "");
+		f->port = more;
+	}
+	f->port[n] = p;
+}
+
 /* Changes of ports until the subnet is up again are one failure. Ports that the manager sets to
  * Armed or Active are not counted. */
 void sim_stats_link(void *ctx, const struct fabric_event *ev)
@@ -112,7 +129,7 @@ void sim_stats_link(void *ctx, const struct fabric_event *ev)
 	if (!s->st.failing)
 		failure_begin(s, ev->port, info.state == PORT_STATE_INIT);
 	if (s->st.failing)
-		s->st.failure[s->st.nfailures - 1].ports++;
+		failure_add(&s->st.failure[s->st.nfailures - 1], ev->port);
 }
 
 void sim_stats_sm(void *ctx, enum sm_event event)
@@ -132,4 +149,14 @@ void sim_stats_sm(void *ctx, enum sm_event event)
 	s->st.failing = false;
 	f->reconverged = seconds_since_up(s) - f->at;
 	f->discarded = sim_stats_total(s, FABRIC_CTR_XMIT_DISCARDS) - s->st.discards;
+}
+
+void sim_stats_fini(struct sim *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->st.nfailures; i++)
+		free(s->st.failure[i].port);
+	free(s->st.failure);
+	free(s->st.words);
 }

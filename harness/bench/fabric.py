@@ -27,6 +27,15 @@ def virtual_clock(bench):
     row("virtual clock, 128 hosts swept every 10 s : time", f"{times:.0f} x", times / 1000, ">= 1", times >= 1000)
 
 
+def events(bench, k):
+    """Transmissions and arrivals in a second of the processor: ten thousand hosts send at a tenth of their rates."""
+    topology = f"fattree k={k} levels=3"
+    args = [bench.build / "muslin-sim", "--seconds", "0.00002", "--load", "0.1", "--size", "2048", topology]
+    ran = json.loads(subprocess.run(args, capture_output=True, text=True, check=True, timeout=600).stdout)
+    rate = ran["events_per_second"] / 1e6
+    row(f"simulated events, {ran['hosts']} hosts : 1 million", f"{rate:.1f} M/s", rate, ">= 1", rate >= 1)
+
+
 def opensm_on_ibsim(net, folder, nodes, switches, ports):
     """Seconds from the start of opensm to SUBNET UP on ibsim."""
     files = subprocess.run(["dpkg", "-L", "libumad2sim0"], capture_output=True, text=True, check=True).stdout.split()
@@ -76,4 +85,5 @@ def fat_tree(bench, k):
 def run(bench):
     switch_rate(bench)
     virtual_clock(bench)
+    events(bench, int(os.environ.get("BENCH_SIM_K", "34")))
     fat_tree(bench, int(os.environ.get("BENCH_K", "36")))

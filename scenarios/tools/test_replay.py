@@ -301,13 +301,13 @@ def test_dragonfly(new_fabric):
 
 
 def test_rates_enforced_live(new_fabric):
-    """1xSDR carries 2 Gb/s of data, 250 MB/s; two cables of 5 ms and a switch are 10 ms in each direction."""
+    """1xSDR carries 2 Gb/s of data, 238 MiB/s; two cables of 5 ms and a switch are 10 ms in each direction."""
     new_fabric.up("leafs 1 hosts 2\nspeed 1xSDR rates enforced propagation 5ms\n")
     common = ["-F", "-p", free_port()]
     latency, bandwidth = ["ib_write_lat", "-n", "20", *common], ["ib_write_bw", "-n", "1000", *common]
     out = new_fabric.pair(("h1", *latency), ("h2", *latency, "localhost"))[1]
-    assert 9990 < float(re.search(r"^\s*2\s+20\s+([\d.]+)", out, re.M)[1]) < 30000
+    assert 9990 < float(re.search(r"^\s*2\s+20\s+([\d.]+)", out, re.M)[1]) < 15000  # the fastest of 20
     new_fabric.down()
     new_fabric.up("leafs 1 hosts 2\nspeed 1xSDR rates enforced\n")
     out = new_fabric.pair(("h1", *bandwidth), ("h2", *bandwidth, "localhost"))[1]
-    assert 1 < float(re.search(r"^\s*65536\s+1000\s+[\d.]+\s+([\d.]+)", out, re.M)[1]) < 250
+    assert 5 < float(re.search(r"^\s*65536\s+1000\s+[\d.]+\s+([\d.]+)", out, re.M)[1]) < 238

@@ -6,6 +6,7 @@ muslin-sim: fabric, subnet manager and traffic under a virtual clock.
                      +-- spine2 --+
 """
 
+import pathlib
 import re
 import subprocess
 
@@ -186,7 +187,10 @@ def test_reconvergence(sim, tmp_path):
     events = r["reconvergence"]
     assert [(e["kind"], round(e["at"], 3)) for e in events] == [("failure", 0.5), ("repair", 1.0)]
     assert all(0 < e["reconvergence_seconds"] < 0.1 and e["ports"] == 4 for e in events)
+    links = {f"spine1:{n}" for n in (1, 2)} | {"leaf1:5", "leaf2:5"}
+    assert all(set(e["names"]) == links and e["first"].split()[0] == e["names"][0] for e in events)
     text = page.read_text()
+    assert f"<details><summary>4</summary>{', '.join(events[0]['names'])}</details>" in text
     assert text.count("<svg") == 4 and "http" not in text and "spine1:1 down" in text
 
 
@@ -233,6 +237,20 @@ def test_partitions(sim, tmp_path):
     topology = tmp_path / "site.topo"
     topology.write_text(f"leafs 1 hosts 4\npartition-file {path}\n")
     assert sim("--seconds", 10, topology)["arrived"] < 0.8 * sim("--seconds", 10, "leafs 1 hosts 4")["arrived"]
+
+
+def test_examples(request):
+    """The topologies of docs/examples, which come up and carry their traffic."""
+    tree = pathlib.Path(__file__).resolve().parents[2]
+    build = pathlib.Path(request.config.getoption("--muslin-build") or tree / "build").resolve()
+    argv = ["make", "-s", "-C", tree, f"O={build}", "examples"]
+    out = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300).stdout
+    examples = sorted((tree / "docs/examples").glob("*.topo"))
+    assert [f"== docs/examples/{e.name}" for e in examples] == re.findall("^== .*", out, re.M)
+    active = re.findall(r"^(\d+) ports of hosts \((\d+) Active\)", out, re.M)
+    arrived = re.findall(r"arrived (\d+), out of order 0$", out, re.M)
+    assert len(active) == len(arrived) == len(examples) > 1
+    assert all(a == b for a, b in active) and all(int(n) > 1000 for n in arrived)
 
 
 def test_summary_in_plain_text(muslin_programs):
