@@ -42,10 +42,13 @@ static json_t *top_sample(void)
 	return cli_request_all(json_pack("{s:s}", "command", "rates"));
 }
 
+/* 0 for a port that is new, or whose counters were reset, as those of a daemon that was started again. */
 static double row_diff(const json_t *before, const json_t *after, size_t column)
 {
-	return (double)(json_integer_value(json_array_get(after, column)) -
-			json_integer_value(json_array_get(before, column)));
+	json_int_t then = json_integer_value(json_array_get(before, column)),
+		   now = json_integer_value(json_array_get(after, column));
+
+	return before && now > then ? (double)(now - then) : 0;
 }
 
 static int top_busier(const void *a, const void *b)
@@ -60,13 +63,14 @@ static struct rate *top_rates(const json_t *before, const json_t *after, double 
 {
 	size_t n = json_array_size(after), i;
 	struct rate *r = calloc(n ? n : 1, sizeof(*r));
-	json_t *row;
+	json_t *by_name = json_object(), *row;
 
-	if (!r)
+	if (!r || !by_name)
 		cli_fail(CLI_ERROR, "out of memory");
+	json_array_foreach(before, i, row) json_object_set(by_name, json_string_value(json_array_get(row, 0)), row);
 	json_array_foreach(after, i, row)
 	{
-		const json_t *old = json_array_get(before, i);
+		const json_t *old = json_object_get(by_name, json_string_value(json_array_get(row, 0)));
 
 		snprintf(r[i].name, sizeof(r[i].name), "%s", json_string_value(json_array_get(row, 0)));
 		r[i].state = json_string_value(json_array_get(row, 1));
@@ -74,6 +78,7 @@ static struct rate *top_rates(const json_t *before, const json_t *after, double 
 		r[i].in = row_diff(old, row, 3) * 32 / dt / 1e9;
 		r[i].packets = (row_diff(old, row, 4) + row_diff(old, row, 5)) / dt;
 	}
+	json_decref(by_name);
 	qsort(r, n, sizeof(*r), top_busier);
 	return r;
 }
@@ -503,6 +508,25 @@ static void timeline_sort(json_t *events)
 	free(e);
 }
 
+/* When the first of the daemons began to record. */
+static double timeline_begin(void)
+{
+	json_t *t = cli_request_all(json_pack("{s:s, s:b}", "command", "timeline", "began", true)),
+	       *began = json_object_get(t, "began"), *when;
+	double first = json_number_value(json_array_get(began, 0));
+	size_t i;
+
+	if (!json_array_size(began))
+		cli_fail(CLI_ERROR, "no timeline is recorded; start one with `muslin timeline --start`");
+	json_array_foreach(began, i, when)
+	{
+		if (json_number_value(when) < first)
+			first = json_number_value(when);
+	}
+	json_decref(t);
+	return first;
+}
+
 int cli_timeline(int argc, char **argv)
 {
 	bool start = argc == 2 && !strcmp(argv[1], "--start");
@@ -510,12 +534,14 @@ int cli_timeline(int argc, char **argv)
 
 	if (argc > 1 && !start)
 		cli_fail(CLI_USAGE, "usage: muslin timeline [--name FABRIC] [--start]");
-	t = cli_request_all(json_pack("{s:s, s:b}", "command", "timeline", "start", start));
-	if (!start) {
-		timeline_sort(json_object_get(t, "events"));
-		json_dumpf(t, stdout, JSON_COMPACT);
-		putchar('\n');
+	if (start) {
+		json_decref(cli_request_all(json_pack("{s:s, s:b}", "command", "timeline", "start", true)));
+		return CLI_OK;
 	}
+	t = cli_request_all(json_pack("{s:s, s:f}", "command", "timeline", "since", timeline_begin()));
+	timeline_sort(json_object_get(t, "events"));
+	json_dumpf(t, stdout, JSON_COMPACT);
+	putchar('\n');
 	json_decref(t);
 	return fflush(stdout) ? CLI_ERROR : CLI_OK;
 }

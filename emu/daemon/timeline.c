@@ -160,33 +160,46 @@ static double timeline_seconds(u64 ns)
 	return (double)ns / (double)NSEC_PER_SEC;
 }
 
-static json_t *timeline_show(const struct timeline *t)
+/*
+ * With the times from @since on, of the loop's clock, which all daemons of the machine have: the timeline of one that was
+ * started later has no traffic before.
+ */
+static json_t *timeline_show(const struct timeline *t, double since)
 {
+	u64 from = (u64)(since * (double)NSEC_PER_SEC), missing;
 	json_t *events = json_array(), *hosts = json_object(), *samples;
 	u32 i, k;
 
+	from = since > 0 && from < t->start ? from : t->start;
+	missing = min((t->start - from) / SAMPLE_TIME, (u64)SAMPLES_MAX);
 	for (i = 0; i < t->nevents; i++)
-		json_array_append_new(events, json_pack("[f, s, s]", timeline_seconds(t->event[i].ns - t->start),
+		json_array_append_new(events, json_pack("[f, s, s]", timeline_seconds(t->event[i].ns - from),
 							t->event[i].kind, t->event[i].what));
 	for (i = 0; i < t->nhosts; i++) {
 		samples = json_array();
+		for (k = 0; k < missing; k++)
+			json_array_append_new(samples, json_integer((json_int_t)t->sample[0][i]));
 		for (k = 0; k < t->nsamples; k++)
 			json_array_append_new(samples, json_integer((json_int_t)t->sample[k][i]));
 		json_object_set_new(hosts, fabric_node_name(t->host[i]), samples);
 	}
-	return json_pack("{s:f, s:o, s:I, s:f, s:o}", "now", timeline_seconds(loop_now(t->d->loop).ns - t->start),
-			 "events", events, "lost", (json_int_t)t->lost, "interval", timeline_seconds(SAMPLE_TIME),
-			 "bytes", hosts);
+	return json_pack("{s:f, s:o, s:I, s:f, s:o}", "now", timeline_seconds(loop_now(t->d->loop).ns - from), "events",
+			 events, "lost", (json_int_t)t->lost, "interval", timeline_seconds(SAMPLE_TIME), "bytes",
+			 hosts);
 }
 
+/* "start": records; "began": says since when; "since": what was recorded, with times from then on. */
 json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
 
 	if (json_is_true(json_object_get(req, "start")))
 		return timeline_start(d, c);
-	return d->timeline ? timeline_show(d->timeline)
-			   : ctl_error(c, "no timeline is recorded; start one with `muslin timeline --start`");
+	if (json_is_true(json_object_get(req, "began")))
+		return d->timeline ? json_pack("{s:[f]}", "began", timeline_seconds(d->timeline->start))
+				   : json_pack("{s:[]}", "began");
+	return d->timeline ? timeline_show(d->timeline, json_number_value(json_object_get(req, "since")))
+			   : json_object();
 }
 
 void daemon_timeline_destroy(struct daemon *d)
