@@ -7,6 +7,8 @@
 
 #include "emu/ctl/rundir.h"
 
+#define CLI_SHARDS_MAX 64 /* daemons of a fabric */
+
 enum cli_exit {
 	CLI_OK,
 	CLI_ERROR,
@@ -26,17 +28,25 @@ json_t *cli_request(int sock, json_t *req);
 /* cli_shard.c: number of daemons of the fabric. */
 unsigned int cli_shards(void);
 void cli_shard_rundir(unsigned int shard, struct rundir *r); /* run directory of that daemon */
-int cli_connect_shard(unsigned int shard);
+int cli_connect_shard(unsigned int shard);                   /* exits if that daemon is not up */
+/*
+ * Connects to the first daemon from *shard on that is up, and sets *shard; writes a line about each that is not. -1: there
+ * is none; exits unless @any is true, which says that the caller has had one before.
+ */
+int cli_connect_next(unsigned int *shard, bool any);
 extern struct rundir cli_place; /* run directory of the daemon of the last cli_connect_place() */
-/* Connects to the daemon that has the node of @place. */
+/*
+ * Connects to the daemon that has the node of @place; if none has, to one that reports that, after a line about each
+ * daemon that is not up.
+ */
 int cli_connect_place(const char *place);
-/* Sends @req (taken) to all daemons; merges their results. NULL, with a message in @err: an error, or the first is not up. */
+/* Sends @req (taken) to all daemons that are up; merges their results. NULL, with a message in @err: an error, or none is. */
 json_t *cli_try_all(json_t *req, char *err, size_t err_len);
 /* The same; exits on an error. */
 json_t *cli_request_all(json_t *req);
 /*
- * Sends @req (taken) to one daemon after the other, until one has a result. NULL, with the message of the first in @err,
- * also if that one is not up.
+ * Sends @req (taken) to one daemon after the other, until one has a result. NULL, with the message of the first one that
+ * is up in @err, or none is up.
  */
 json_t *cli_request_any(json_t *req, char *err, size_t err_len);
 /* The path of an installed file: the first of @places (NULL-terminated; absolute, or relative to the

@@ -40,22 +40,53 @@ static void print_fault(const json_t *f)
 	       cli_text(f, "fault"), cli_number(f, "hits") ? "" : "  (never fired)");
 }
 
+/* Adds the fault in each daemon that is up, with a number of its own: in all, or with an error in none. */
+static void fault_add_all(json_t *req)
+{
+	long long added[CLI_SHARDS_MAX];
+	unsigned int n = 0, i;
+	bool refused = false;
+	char err[1024];
+	json_t *f, *undo;
+	int sock;
+
+	for (i = 0; !refused && (sock = cli_connect_next(&i, n)) >= 0; i++) {
+		f = ctl_call(sock, req, -1, err, sizeof(err));
+		close(sock);
+		refused = !f;
+		if (f)
+			added[n++] = cli_number(f, "id");
+		json_decref(f);
+	}
+	for (i = 0; i < n; i++) {
+		if (!refused) {
+			printf("%lld\n", added[i]);
+			continue;
+		}
+		sock = cli_connect_shard((unsigned int)(added[i] - 1) % cli_shards());
+		undo = json_pack("{s:s, s:s, s:I}", "command", "fault", "op", "clear", "id", (json_int_t)added[i]);
+		json_decref(cli_request(sock, undo));
+		close(sock);
+	}
+	if (refused)
+		cli_fail(CLI_ERROR, "%s", err);
+}
+
 static int fault_add(int argc, char **argv)
 {
 	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", fault_join(argc, argv)),
 	       *f;
-	unsigned int n, i;
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is not valid UTF-8");
-	/* All links: adds the fault in each daemon, with a number of its own. */
-	n = strcmp(argv[0], "all") ? 1 : cli_shards();
-	for (i = 0; i < n; i++) {
-		f = cli_request(n > 1 ? cli_connect_shard(i) : cli_connect_place(argv[0]), json_incref(req));
-		printf("%lld\n", cli_number(f, "id"));
-		json_decref(f);
+	if (!strcmp(argv[0], "all")) {
+		fault_add_all(req);
+		json_decref(req);
+		return CLI_OK;
 	}
-	json_decref(req);
+	f = cli_request(cli_connect_place(argv[0]), req);
+	printf("%lld\n", cli_number(f, "id"));
+	json_decref(f);
 	return CLI_OK;
 }
 

@@ -19,7 +19,7 @@ unsigned int cli_shards(void)
 
 	if (!f)
 		return 1;
-	if (fscanf(f, "%u", &n) != 1 || !n)
+	if (fscanf(f, "%u", &n) != 1 || !n || n > CLI_SHARDS_MAX)
 		n = 1;
 	fclose(f);
 	return n;
@@ -34,57 +34,100 @@ void cli_shard_rundir(unsigned int shard, struct rundir *r)
 		cli_fail(CLI_ERROR, "%s", err);
 }
 
-/* Connects to a daemon; negative: it has died with its nodes, and the others continue. Of the first with a message in @err. */
+/* Connects to a daemon; negative, with a message in @err: it has died with its nodes, and the others continue. */
 static int shard_try_connect(unsigned int shard, char *err, size_t err_len)
 {
 	char path[RUNDIR_PATH_MAX];
 	struct rundir r;
+	int sock;
 
-	if (!shard)
-		return cli_try_connect(err, err_len);
 	cli_shard_rundir(shard, &r);
-	return ctl_connect(rundir_path(&r, RUNDIR_CONTROL, path));
+	sock = ctl_connect(rundir_path(&r, RUNDIR_CONTROL, path));
+	if (sock < 0)
+		snprintf(err, err_len, "daemon %s, which runs a part of fabric %s, is not up: %s", r.name, cli_run.name,
+			 strerror(-sock));
+	return sock;
 }
 
-/* The same; exits if the first is not up. */
-static int shard_connect(unsigned int shard)
+/* No daemon is up: the message of a fabric that is not. */
+static void shard_none(char *err, size_t err_len)
 {
-	return shard ? shard_try_connect(shard, NULL, 0) : cli_connect();
+	int sock = cli_try_connect(err, err_len);
+
+	if (sock < 0)
+		return;
+	close(sock);
+	snprintf(err, err_len, "fabric %s has just been started; try again", cli_run.name);
 }
 
 int cli_connect_shard(unsigned int shard)
 {
-	int sock = shard_connect(shard);
+	char err[1024];
+	int sock = shard_try_connect(shard, err, sizeof(err));
 
 	if (sock < 0)
-		cli_fail(CLI_ERROR, "daemon %s.%u, which runs a part of fabric %s, is not up: %s", cli_run.name, shard,
-			 cli_run.name, strerror(-sock));
+		cli_fail(CLI_ERROR, "%s", err);
 	return sock;
+}
+
+int cli_connect_next(unsigned int *shard, bool any)
+{
+	unsigned int n = cli_shards();
+	char err[1024];
+	int sock;
+
+	if (n == 1)
+		return *shard ? -1 : cli_connect();
+	for (; *shard < n; ++*shard) {
+		sock = shard_try_connect(*shard, err, sizeof(err));
+		if (sock >= 0)
+			return sock;
+		fprintf(stderr, "muslin: %s\n", err);
+	}
+	if (any)
+		return -1;
+	shard_none(err, sizeof(err));
+	cli_fail(CLI_ERROR, "%s", err);
 }
 
 int cli_connect_place(const char *place)
 {
 	unsigned int n = cli_shards(), i;
-	bool has = false;
+	int sock, first = -1;
+	char err[1024];
 	json_t *answer;
-	int sock;
+	bool has;
 
 	cli_place = cli_run;
-	for (i = 0; n > 1 && i < n && !has; i++) {
-		sock = shard_connect(i);
+	if (n == 1)
+		return cli_connect();
+	for (i = 0; i < n; i++) {
+		sock = shard_try_connect(i, err, sizeof(err));
 		if (sock < 0)
 			continue;
 		answer = cli_request(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
 		has = json_is_true(answer);
 		json_decref(answer);
-		if (!has) {
-			close(sock);
+		if (!has && first < 0) {
+			first = sock;
 			continue;
 		}
-		cli_shard_rundir(i, &cli_place);
-		return sock;
+		if (first >= 0)
+			close(has ? first : sock);
+		if (has) {
+			cli_shard_rundir(i, &cli_place);
+			return sock;
+		}
 	}
-	return cli_connect(); /* with several daemons it reports the error for the place */
+	/* The first one reports the error for the place, which a daemon that is not up may have. */
+	for (i = 0; i < n; i++)
+		if (shard_try_connect(i, err, sizeof(err)) < 0)
+			fprintf(stderr, "muslin: %s\n", err);
+	if (first < 0) {
+		shard_none(err, sizeof(err));
+		cli_fail(CLI_ERROR, "%s", err);
+	}
+	return first;
 }
 
 /* Merges @more into @sum: lists are joined, numbers of ports and nodes added, other members kept. */
@@ -111,17 +154,17 @@ static void shard_merge(json_t *sum, json_t *more)
 
 json_t *cli_try_all(json_t *req, char *err, size_t err_len)
 {
-	unsigned int n = cli_shards(), i;
+	unsigned int n = cli_shards(), up = 0, i;
 	json_t *sum = NULL, *more;
 	int sock;
 
 	for (i = 0; i < n; i++) {
 		sock = shard_try_connect(i, err, err_len);
-		if (sock < 0 && i)
+		if (sock < 0)
 			continue;
-		more = sock < 0 ? NULL : ctl_call(sock, req, -1, err, err_len);
-		if (sock >= 0)
-			close(sock);
+		up++;
+		more = ctl_call(sock, req, -1, err, err_len);
+		close(sock);
 		if (!more) {
 			json_decref(sum);
 			sum = NULL;
@@ -134,6 +177,8 @@ json_t *cli_try_all(json_t *req, char *err, size_t err_len)
 			sum = more;
 		}
 	}
+	if (!up)
+		shard_none(err, err_len);
 	json_decref(req);
 	return sum;
 }
@@ -150,22 +195,22 @@ json_t *cli_request_all(json_t *req)
 
 json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 {
-	unsigned int n = cli_shards(), i;
+	unsigned int n = cli_shards(), up = 0, i;
 	json_t *result = NULL;
-	bool refused = false;
 	char later[1] = ""; /* the message of the first one is reported */
+	char dead[1024];
 	int sock;
 
 	for (i = 0; i < n && !result; i++) {
-		sock = shard_try_connect(i, err, err_len);
-		if (sock < 0 && !i)
-			break;
+		sock = shard_try_connect(i, dead, sizeof(dead));
 		if (sock < 0)
 			continue;
-		result = ctl_call(sock, req, -1, refused ? later : err, refused ? sizeof(later) : err_len);
-		refused = true;
+		result = ctl_call(sock, req, -1, up ? later : err, up ? sizeof(later) : err_len);
+		up++;
 		close(sock);
 	}
+	if (!up)
+		shard_none(err, err_len);
 	json_decref(req);
 	return result;
 }

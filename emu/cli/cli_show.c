@@ -145,21 +145,22 @@ static void print_table(const json_t *shown)
 	print_ethernet(json_object_get(shown, "ethernet"));
 }
 
-/* Joins the texts of all daemons. */
+/* Joins the texts of all daemons that are up. */
 static json_t *show_topology(json_t *req)
 {
-	unsigned int n = cli_shards(), i;
 	json_t *sum = json_string(""), *more, *both;
+	bool any = false;
+	unsigned int i;
+	int sock;
 
-	for (i = 0; i < n; i++) {
-		int sock = cli_connect_shard(i);
-
+	for (i = 0; (sock = cli_connect_next(&i, any)) >= 0; i++) {
 		more = cli_request(sock, json_incref(req));
 		close(sock);
 		both = json_sprintf("%s%s", json_string_value(sum), json_string_value(more));
 		json_decref(sum);
 		json_decref(more);
 		sum = both;
+		any = true;
 	}
 	json_decref(req);
 	return sum;

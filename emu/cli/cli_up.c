@@ -14,7 +14,6 @@
 #define UP_PATIENCE  30.0 /* seconds without a further Active port */
 #define DOWN_WAIT    10   /* seconds */
 #define SHOWN_HOSTS  16
-#define SHARDS_MAX   64
 
 static bool has_option(int argc, char **argv, const char *option)
 {
@@ -81,8 +80,8 @@ static unsigned int take_shards(int *argc, char **argv)
 		if (!words)
 			continue;
 		n = (unsigned int)strtoul(value, &end, 10);
-		if (end == value || *end || n < 1 || n > SHARDS_MAX)
-			cli_fail(CLI_USAGE, "--shards %s: not a number from 1 to %d", value, SHARDS_MAX);
+		if (end == value || *end || n < 1 || n > CLI_SHARDS_MAX)
+			cli_fail(CLI_USAGE, "--shards %s: not a number from 1 to %d", value, CLI_SHARDS_MAX);
 		for (k = i; k + words <= *argc; k++)
 			argv[k] = argv[k + words];
 		*argc -= words;
@@ -108,7 +107,7 @@ static int start_shards(unsigned int from, unsigned int to, unsigned int n, int 
 {
 	char **with = calloc((size_t)argc + 3, sizeof(char *)), which[32];
 	int status = 0, failed;
-	pid_t pid[SHARDS_MAX];
+	pid_t pid[CLI_SHARDS_MAX];
 	unsigned int i;
 
 	if (!with)
@@ -281,18 +280,23 @@ static void down_one(const struct rundir *r)
 
 int cli_down(int argc, char **argv)
 {
-	unsigned int n = cli_shards();
+	unsigned int n = cli_shards(), up = 0;
 	struct rundir r;
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
 	while (--n) { /* a daemon that has died before is no error */
 		cli_shard_rundir(n, &r);
-		if (rundir_daemon(&r))
+		if (rundir_daemon(&r)) {
 			down_one(&r);
-		else
+			up++;
+		} else {
 			rundir_remove(&r);
+		}
 	}
-	down_one(&cli_run);
+	if (up && !rundir_daemon(&cli_run))
+		rundir_remove(&cli_run);
+	else
+		down_one(&cli_run);
 	return CLI_OK;
 }

@@ -145,33 +145,82 @@ static int cmd_list(int argc, char **argv)
 	return CLI_OK;
 }
 
+/* The logs of all daemons, open at the end of what has been printed. */
+struct logs {
+	struct rundir run[CLI_SHARDS_MAX];
+	int fd[CLI_SHARDS_MAX];
+	unsigned int n, last; /* number of logs; the one printed last */
+};
+
+/* Opens those that exist. False: none does. */
+static bool log_open(struct logs *l)
+{
+	char path[RUNDIR_PATH_MAX];
+	unsigned int i;
+	bool any = false;
+
+	l->n = cli_shards();
+	l->last = l->n;
+	for (i = 0; i < l->n; i++) {
+		cli_shard_rundir(i, &l->run[i]);
+		l->fd[i] = open(rundir_path(&l->run[i], RUNDIR_LOG, path), O_RDONLY | O_CLOEXEC);
+		any = any || l->fd[i] >= 0;
+	}
+	return any;
+}
+
+/* Prints what was added, of several logs with their names. False: standard output has failed. */
+static bool log_print(struct logs *l)
+{
+	char buf[16384];
+	unsigned int i;
+	ssize_t n;
+
+	for (i = 0; i < l->n; i++) {
+		while (l->fd[i] >= 0 && (n = read(l->fd[i], buf, sizeof(buf))) > 0) {
+			if (l->n > 1 && l->last != i)
+				printf("==> %s <==\n", l->run[i].name);
+			l->last = i;
+			if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+				return false;
+		}
+	}
+	return !fflush(stdout);
+}
+
+static bool log_grows(const struct logs *l)
+{
+	unsigned int i;
+
+	for (i = 0; i < l->n; i++)
+		if (rundir_daemon(&l->run[i]))
+			return true;
+	return false;
+}
+
 static int cmd_log(int argc, char **argv)
 {
-	bool follow = argc == 2 && !strcmp(argv[1], "-f");
-	char path[RUNDIR_PATH_MAX], buf[16384];
-	int fd, alive;
-	ssize_t n;
+	bool follow = argc == 2 && !strcmp(argv[1], "-f"), alive;
+	char path[RUNDIR_PATH_MAX];
+	static struct logs l;
 
 	if (argc > 2 || (argc == 2 && !follow))
 		cli_fail(CLI_USAGE, "usage: muslin log [--name FABRIC] [-f]");
-	fd = open(rundir_path(&cli_run, RUNDIR_LOG, path), O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && rundir_daemon(&cli_run))
-		cli_fail(CLI_ERROR, "fabric %s is in the foreground; its log is what it writes to standard error",
-			 cli_run.name);
-	if (fd < 0)
-		cli_fail(CLI_ERROR, "%s: %s; is fabric %s up?", path, strerror(errno), cli_run.name);
+	if (!log_open(&l)) {
+		if (errno == ENOENT && rundir_daemon(&cli_run))
+			cli_fail(CLI_ERROR,
+				 "fabric %s is in the foreground; its log is what it writes to standard error",
+				 cli_run.name);
+		cli_fail(CLI_ERROR, "%s: %s; is fabric %s up?", rundir_path(&cli_run, RUNDIR_LOG, path),
+			 strerror(errno), cli_run.name);
+	}
 	do {
-		alive = rundir_daemon(&cli_run);
-		while ((n = read(fd, buf, sizeof(buf))) > 0) {
-			if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
-				return CLI_ERROR;
-		}
-		if (fflush(stdout))
+		alive = log_grows(&l);
+		if (!log_print(&l))
 			return CLI_ERROR;
 		if (follow && alive)
 			cli_sleep(0.1);
 	} while (follow && alive);
-	close(fd);
 	return CLI_OK;
 }
 

@@ -54,6 +54,17 @@ def collect(fabric):
     return data
 
 
+def logs(text):
+    """The log of each daemon, as `muslin log` prints those of several: [(title, text)]."""
+    first, *more = re.split(r"^==> (.*) <==\n", text, flags=re.M)
+    if not more:
+        return [("Log of the daemon", first)]
+    whole = {}
+    for name, part in zip(more[::2], more[1::2], strict=True):
+        whole[name] = whole.get(name, "") + part
+    return [(f"Log of daemon {name}", part) for name, part in whole.items()]
+
+
 def rates(timeline):
     """Gb/s between samples: {host: [...]}."""
     interval = timeline.get("interval") or 1
@@ -210,7 +221,8 @@ def page(data, title, passed, replay, *, captures=(), failures=None):
             f"<h2>Captures</h2><ul>{files}</ul>" if files else "",
             f"<h2>Programs</h2>{table(['program', 'exit status', 'output'], programs)}",
             f"<h2>Timeline</h2>{gantt(data['timeline'])}{table(['s', '', ''], events)}",
-            f"<h2>Log of the daemon</h2><pre>{e(data['log'][-20000:])}</pre></html>",
+            *(f"<h2>{e(title)}</h2><pre>{e(text[-20000:])}</pre>" for title, text in logs(data["log"])),
+            "</html>",
         ]
     )
 

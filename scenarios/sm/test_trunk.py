@@ -22,6 +22,7 @@ from muslin import wait_until
 from test_perftest import RESULT, free_port
 
 KEY = "correct horse battery staple\n"
+SHARDS = "leafs 2 spines 2 hosts 2"
 
 
 def tls_in_build(fabric):
@@ -396,7 +397,7 @@ def test_ends_that_differ(two, listens, connects, counter):
 @pytest.fixture(scope="module")
 def shards(muslin_make_fabric):
     """leaf1 with h1, h2 and spine1 are in one daemon, leaf2 with h3, h4 and spine2 in the other."""
-    f = muslin_make_fabric("shards").up("leafs 2 spines 2 hosts 2", "--shards", "2")
+    f = muslin_make_fabric("shards").up(SHARDS, "--shards", "2")
     yield f
     f.down()
 
@@ -512,15 +513,106 @@ def test_trace_and_metrics_of_both(shards):
     assert "leaf2:1" in shards.command("top", "-n", "1", "--interval", "0.1")
 
 
+def start_shard(fabric, index):
+    daemon = [fabric.muslin.parent / "muslind", "--name", fabric.name, "--shard", f"{index}/2", SHARDS]
+    fabric._start(daemon, ()).wait(30)
+
+
+def kill_shard(fabric, index):
+    name = f"{fabric.name}.{index}" if index else fabric.name
+    os.kill(int(next((fabric.folder / "run").glob(f"{name}/pid")).read_text()), signal.SIGKILL)
+
+
+def events(fabric):
+    return json.loads(fabric.command("timeline"))["events"]
+
+
+def do_without(fabric, dead, names):
+    """Commands for the whole fabric do without the dead daemon and say so; @names: its nodes, a host first."""
+
+    def said(*args, status=0):
+        out = fabric.command(*args, status=status)
+        assert f"daemon {dead}, which runs a part of fabric {fabric.name}, is not up" in out, out
+        return out
+
+    assert said("show", "--topology").count("Switch") == 2
+    numbers = re.findall(r"^\d+$", said("fault", "add", "all", "delay", "time=1us", "prob=1%"), re.M)
+    assert [str(f["id"]) for f in json.loads(fabric.command("fault", "list", "--json"))] == numbers
+    assert len(numbers) == 1
+    fabric.command("fault", "clear", "all")
+    assert "no node" in said("show", names[0], status=1)
+    for words in ["show"], ["top", "-n", "1", "--interval", "0.1"], ["metrics"], ["timeline"]:
+        out = fabric.command(*words)
+        assert not [n for n in names if re.search(rf'^(ca|switch) {n} |^{n}:\d|node="{n}"', out, re.M)], out
+    assert {f"==> {fabric.name} <==", f"==> {fabric.name}.1 <=="} <= set(fabric.command("log").splitlines())
+
+
+def test_a_fault_on_all_links_in_all_daemons_or_none(shards):
+    """The second daemon refuses it, for it has as many as it may have."""
+    request = json.dumps({"command": "fault", "op": "add", "fault": "h3 delay time=1us opcode=UC_SEND_ONLY"}) + "\n"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(next((shards.folder / "run").glob(f"{shards.name}.1/control.sock"))))
+        answers = s.makefile()
+        for _ in range(100):
+            s.sendall(request.encode() * 100)
+            assert all(json.loads(answers.readline())["ok"] for _ in range(100))
+    assert "10000 faults are armed" in shards.command("fault", "add", "all", "delay", "time=1us", status=1)
+    armed = json.loads(shards.command("fault", "list", "--json"))
+    assert len(armed) == 10000 and all(f["fault"].startswith("h3 ") for f in armed)
+    shards.command("fault", "clear")
+    assert "lane" in shards.command("fault", "add", "all", "starve", "lane=14", status=1)
+    assert json.loads(shards.command("fault", "list", "--json")) == []
+
+
 def test_a_shard_dies_and_comes_back(shards):
-    pid = int(next((shards.folder / "run").glob(f"{shards.name}.1/pid")).read_text())
-    topology = "leafs 2 spines 2 hosts 2"
-    os.kill(pid, signal.SIGKILL)
+    kill_shard(shards, 1)
     wait_until(lambda: shards.port("spine1", 2)["state"] == "Down", 20, "its links down", 0.1)
     assert {n["name"] for n in shards.show()["nodes"]} == {"h1", "h2", "leaf1", "spine1"}
-    daemon = [shards.muslin.parent / "muslind", "--name", shards.name, "--shard", "1/2", topology]
-    shards._start(daemon, ()).wait(30)
+    do_without(shards, f"{shards.name}.1", ["h3", "h4", "leaf2", "spine2"])
+    start_shard(shards, 1)
     wait_until(lambda: shards.port("spine1", 2)["state"] == "Active", 60, "its links", 0.1)
     wait_until(lambda: shards.port("h3")["state"] == "Active", 60, "it is back", 0.1)
+    before = events(shards)  # it does not record yet
+    shards.command("timeline", "--start")
+    with shards.link("h3").down():
+        wait_until(lambda: shards.port("leaf2", 1)["state"] == "Down", 10, "the switch's end", 0.05)
+    later = [t for t, _, what in events(shards) if what == "leaf2:1 Down"]
+    assert len(later) == 1 and before and later[0] > max(t for t, *_ in before), (before, later)
+    traffic = json.loads(shards.command("timeline"))["bytes"]
+    assert abs(len(traffic["h1"]) - len(traffic["h3"])) <= 2, {h: len(b) for h, b in traffic.items()}
     shards.command("down")
     assert not list((shards.folder / "run").glob("*/pid"))
+
+
+def test_the_first_shard_dies_and_comes_back(muslin_new_fabric):
+    """It has the subnet manager; the other daemon's hosts go on without."""
+    fabric = muslin_new_fabric.up(SHARDS, "--shards", "2")
+    common = ["ib_write_bw", "-F", "-p", free_port(), "-n", "2000"]
+    fabric.pair(("h4", *common), ("h3", *common, "h4"))
+    top = fabric.start_muslin("top", "-n", "2", "--interval", "2")
+    top.expect("packets/s")
+    kill_shard(fabric, 0)
+    wait_until(lambda: fabric.port("leaf2", 3)["state"] == "Down", 20, "its links down", 0.1)
+    assert {n["name"] for n in fabric.show()["nodes"]} == {"h3", "h4", "leaf2", "spine2"}
+    rows = [line.split() for line in top.wait(30).split("packets/s")[-1].splitlines() if line]
+    assert rows and not [r for r in rows if r[0].startswith(("h1:", "h2:", "leaf1:", "spine1:"))], rows
+    assert not [r for r in rows if float(r[-3]) + float(r[-2]) > 0.5], rows  # another port's counters
+    do_without(fabric, fabric.name, ["h1", "h2", "leaf1", "spine1"])
+    fabric.pair(("h4", *common), ("h3", *common, "h4"))
+    start_shard(fabric, 0)
+    wait_until(lambda: all(fabric.port(h)["state"] == "Active" for h in ("h1", "h3")), 60, "it is back", 0.1)
+    wait_until(lambda: fabric.show()["manager"]["nodes"] == 8, 60, "the manager's sweep", 0.1)
+    wait_until(lambda: fabric.show()["manager"]["up"], 60, "the subnet up", 0.1)
+    fabric.pair(("h3", *common), ("h1", *common, "h3"))
+    kill_shard(fabric, 0)
+    fabric.command("down")
+    assert not list((fabric.folder / "run").glob("*/pid"))
+
+
+def test_partitions_of_the_manager_in_another_shard(muslin_new_fabric):
+    fabric = muslin_new_fabric.up(SHARDS, "--shards", "2", "--sm-host", "h3")
+    path = fabric.folder / "partitions.conf"
+    path.write_text("Default=0x7fff, ipoib : ALL=full;\nBlue=0x8002 : ALL=full;\n")
+    fabric.command("partitions", path)
+    for host in "h1", "h4":
+        assert "0x8002" in fabric.run(host, "smpquery", "pkeys", fabric.port(host)["lid"])
