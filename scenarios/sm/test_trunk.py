@@ -52,8 +52,11 @@ class Trunk:
         self.options = {"unix": "", "tcp": f"key {self.key}", "tls": f"key {self.key} tls on"}[carrier]
         # The listener starts last: the other daemon retries until then.
         self.up_b("--no-sm")
-        self.a.up(f"leafs 1 hosts 2\ntrunk leaf1:9 listen {self.address} {self.options}\n", *sm)
+        self.up_a(*sm)
         self.connected()
+
+    def up_a(self, *args):
+        self.a.up(f"leafs 1 hosts 2\ntrunk leaf1:9 listen {self.address} {self.options}\n", *args)
 
     def up_b(self, *args):
         self.b.up(f"leafs 1 hosts 2 first 101\ntrunk leaf101:9 to {self.address} {self.options}\n", *args)
@@ -252,6 +255,103 @@ def test_two_managers_meet(new_trunk):
     assert len(set(lids)) == 6, lids
     wait_until(lambda: t.b.port("h101")["sm_lid"] == t.a.port("h1")["lid"], 30, "the master's LID", 0.1)
     t.rping()
+
+
+def traps(fabric, number):
+    """Which of a capture's packets are traps of that number."""
+    return fabric.packets(f"infiniband.mad.method == 0x05 and infiniband.notice.trapnumberdeviceid == {number}")
+
+
+def test_partitions_across_a_trunk(new_trunk):
+    """
+    h1, h2 and h101 have the P_Key 0x8002; h102 does not, and its switch, in the other daemon, drops what h1 sends to it
+    with that one, and reports it to the subnet manager.
+    """
+    t = new_trunk("unix").active()
+    path = t.a.folder / "partitions.conf"
+    blue = ", ".join(f"{t.of(h).port(h)['guid']}=full" for h in ("h1", "h2", "h101"))
+    path.write_text(f"Default=0x7fff, ipoib : ALL=full;\nBlue=0x8002 : {blue};\n")
+    t.a.command("partitions", path)
+    for host, has in ("h2", True), ("h101", True), ("h102", False):
+        table = t.of(host).run(host, "smpquery", "pkeys", t.of(host).port(host)["lid"])
+        assert ("0x8002" in table) == has, (host, table)
+    args = ["ib_send_bw", "-F", "-n", "50", "--pkey_index=1", "-p", free_port()]
+    _, out = t.pair(("h101", *args), ("h1", *args, "localhost"))
+    assert RESULT.search(out), out
+
+    def drops(node, port):
+        fabric = t.a if node == "leaf1" else t.b
+        return fabric.port(node, port)["counters"]["port_xmit_constraint_errors"]
+
+    assert not drops("leaf101", 2) and not drops("leaf101", 1)
+    before = t.a.show()["manager"]["traps"]
+    with t.a.trace("leaf1:9") as trace:
+        args = ["ib_send_bw", "-F", "-n", "50", "-p", free_port()]
+        t.b.start("h102", *args)
+        clients = []
+
+        def dropped():
+            if not clients or not clients[-1].running():  # the server was not listening yet
+                clients.append(t.a.start("h1", *args, "--pkey_index=1", "localhost"))
+            return drops("leaf101", 2)
+
+        wait_until(dropped, 60, "a packet dropped at h102's switch", 0.1)
+        wait_until(lambda: t.a.show()["manager"]["traps"] > before, 30, "the trap at the manager", 0.1)
+    assert not drops("leaf101", 1) and not drops("leaf1", 9)
+    assert traps(trace, 259)  # a bad P_Key at a switch
+
+
+def test_a_trap_from_the_other_daemon(new_trunk):
+    """A link of the other daemon goes down: its switch sends trap 128 to the embedded subnet manager, which sweeps."""
+    t = new_trunk("unix").active()
+    before = t.a.show()["manager"]
+    with t.a.trace("leaf1:9") as trace:
+        t.b.command("link", "h102:1", "down")
+        wait_until(lambda: t.a.show()["manager"]["traps"] > before["traps"], 10, "the trap", 0.05)
+        wait_until(lambda: t.a.show()["manager"]["nodes"] == before["nodes"] - 1, 10, "the sweep", 0.05)
+    assert traps(trace, 128)
+    t.b.command("link", "h102:1", "up")
+    t.active().rping("h102", "h2")
+
+
+def test_a_trap_reaches_opensm_in_the_other_daemon(new_trunk):
+    t = new_trunk("unix", ("--no-sm",))
+    t.a.sweep("h1")
+    t.active()
+    said = rf"num:128.* from LID:{t.b.node('leaf101')['lid']}\b"
+    seen = len(re.findall(said, t.a.sm_log.read_text(errors="replace")))
+    t.b.command("link", "h102:1", "down")
+    wait_until(lambda: len(re.findall(said, t.a.sm_log.read_text(errors="replace"))) > seen, 30, "the notice", 0.1)
+    t.b.command("link", "h102:1", "up")
+    t.active().rping("h102", "h2")
+
+
+@pytest.mark.parametrize("opensm", [False, True], ids=["embedded", "opensm"])
+def test_exit_and_restart_of_the_daemon_with_the_manager(new_trunk, opensm):
+    """The other daemon's hosts keep their links and LIDs meanwhile, and communicate."""
+    sm = ("--no-sm",) if opensm else ()
+    t = new_trunk("unix", sm)
+    if opensm:
+        t.a.sweep("h1")
+    t.active()
+    lids = [t.b.port(h)["lid"] for h in ("h101", "h102")]
+    os.kill(t.a.daemon_pid, signal.SIGKILL)
+    wait_until(lambda: t.b.port("leaf101", 9)["state"] == "Down", 20, "the link down", 0.1)
+    assert [t.b.port(h)["lid"] for h in ("h101", "h102")] == lids
+    args = ["ib_write_bw", "-F", "-n", "100", "-p", free_port()]
+    _, out = t.b.pair(("h101", *args), ("h102", *args, "localhost"))
+    assert RESULT.search(out), out
+    t.a.down()
+    t.up_a(*sm)
+    if opensm:
+        t.a.sweep("h1")
+    t.active()
+    known = [n["lid"] for f in (t.a, t.b) for n in f.show()["nodes"]]
+    assert all(known) and len(set(known)) == 6, known
+    wait_until(lambda: t.b.port("h101")["sm_lid"] == t.a.port("h1")["lid"], 30, "the manager's LID", 0.1)
+    t.rping("h101", "h1")
+    t.rping("h2", "h102")
+    assert not t.lost()
 
 
 @pytest.fixture
