@@ -170,9 +170,14 @@ static void configure_switch(struct sm *sm, struct sm_port *p)
 static const struct {
 	void (*visit)(struct sm *sm, struct sm_port *p);
 	bool (*next)(struct sm *sm);
+	enum sm_stage stage;
 } steps[] = {
-	{ .visit = configure_switch }, { .visit = sm_pkey_push },  { .visit = sm_qos_push },
-	{ .next = sm_route_push },     { .visit = sm_mcast_push }, { .visit = configure_port },
+	{ .visit = configure_switch, .stage = SM_STAGE_SWITCHES },
+	{ .visit = sm_pkey_push, .stage = SM_STAGE_SWITCHES },
+	{ .visit = sm_qos_push, .stage = SM_STAGE_SWITCHES },
+	{ .next = sm_route_push, .stage = SM_STAGE_LFTS },
+	{ .visit = sm_mcast_push, .stage = SM_STAGE_MFTS },
+	{ .visit = configure_port, .stage = SM_STAGE_PORTS },
 };
 
 static bool bringup_push(struct sm *sm)
@@ -180,6 +185,8 @@ static bool bringup_push(struct sm *sm)
 	while (!(steps[sm->step].next ? steps[sm->step].next(sm) : sm_smp_each_node(sm, steps[sm->step].visit))) {
 		if (++sm->step == ARRAY_SIZE(steps))
 			return false;
+		if (steps[sm->step].stage != steps[sm->step - 1].stage)
+			sm_sweep_stage(sm, steps[sm->step].stage);
 		sm_smp_rewind(sm);
 	}
 	return true;
@@ -187,6 +194,7 @@ static bool bringup_push(struct sm *sm)
 
 static void bringup_configured(struct sm *sm)
 {
+	sm_sweep_stage(sm, SM_STAGE_ACTIVATION);
 	sm_smp_visit(sm, activate_port, sm->brought_up);
 }
 
@@ -194,5 +202,6 @@ void sm_bringup_start(struct sm *sm, void (*done)(struct sm *sm))
 {
 	sm->brought_up = done;
 	sm->step = 0;
+	sm_sweep_stage(sm, steps[0].stage);
 	sm_smp_phase(sm, bringup_push, bringup_configured);
 }

@@ -10,13 +10,34 @@ enum sm_event {
 	SM_EVENT_STATE,     /* the SMInfo state has changed */
 	SM_EVENT_SUBNET_UP, /* a heavy sweep ended, and every port with a link is Active */
 	SM_EVENT_SWEEP,     /* a sweep ended with missing responses; another one follows */
+	SM_EVENT_STAGE,     /* a heavy sweep has come to another stage */
 };
+
+/*
+ * Stages of a heavy sweep. Those after the routes queue their SMPs one after the other, without waiting for the last
+ * responses of the stage before; activation waits for all.
+ */
+#define SM_STAGE_LIST(S)          \
+	S(DISCOVERY, "discovery") \
+	S(ROUTES, "routes")       \
+	S(SWITCHES, "switches")   \
+	S(LFTS, "LFTs")           \
+	S(MFTS, "MFTs")           \
+	S(PORTS, "ports")         \
+	S(ACTIVATION, "activation")
+#define SM_STAGE_ENUM(stage, name) SM_STAGE_##stage,
+enum sm_stage {
+	SM_STAGE_LIST(SM_STAGE_ENUM) SM_STAGES
+};
+#undef SM_STAGE_ENUM
+const char *sm_stage_name(enum sm_stage stage);
 
 struct sm_status {
 	u8 state; /* enum wire_sm_state */
 	u8 priority;
 	u64 guid;
 	u16 lid, master_lid; /* of the own port and of the master */
+	enum sm_stage stage; /* of the last heavy sweep */
 	u32 heavy_sweeps, light_sweeps;
 	u64 sweep_ns; /* time of the last heavy sweep */
 	u32 sweep_smps, sweep_errors;

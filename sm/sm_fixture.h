@@ -51,7 +51,7 @@ struct fake {
 	/* unsolicited MADs of the manager: responses, reports */
 	u8 sent[FAKE_MAD_MAX];
 	u32 sent_len, nsent;
-	u32 reports, events[3];
+	u32 reports, events[SM_EVENT_STAGE + 1];
 	u8 rival[SMINFO_SIZE]; /* SMInfo of the manager on the third CA, after fake_rival() */
 	u32 handovers;
 };

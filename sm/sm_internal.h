@@ -141,6 +141,7 @@ void sm_sweep_request(struct sm *sm); /* heavy sweep after the current activity 
 /* As sm_sweep_request(), for a trap and rate limited: after a burst at most one sweep a second. */
 void sm_sweep_for_trap(struct sm *sm);
 void sm_sweep_mcast(struct sm *sm); /* schedules an update of the MFTs */
+void sm_sweep_stage(struct sm *sm, enum sm_stage stage);
 void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what);
 void sm_sweep_idle(struct sm *sm);
 void sm_sweep_init(struct sm *sm);

@@ -71,6 +71,7 @@ static void test_up(void)
 	sm_status(f.sm, &st);
 	row(0, "master", st.state == SM_STATE_MASTER && f.is_sm);
 	row(0, "every port is Active", all_active(&f) && st.subnet_up && f.events[SM_EVENT_SUBNET_UP] >= 1);
+	row(0, "the stages of its sweep", st.stage == SM_STAGE_ACTIVATION && !(f.events[SM_EVENT_STAGE] % SM_STAGES));
 	row(0, "every end port has a LID of its own", lids_unique(&f, 0));
 	row(0, "every LID is reached from everywhere", all_arrive(&f));
 	row(0, "what it counts", st.nodes == 8 && st.switches == 4 && st.ports_active == 16 && !st.sweep_errors);

@@ -9,6 +9,22 @@
 #define TRAP_SWEEPS    8 /* traps that start a sweep without delay */
 #define TRAP_PERIOD_NS NSEC_PER_SEC
 
+const char *sm_stage_name(enum sm_stage stage)
+{
+#define STAGE_NAME(stage, name) name,
+	static const char *const names[] = { SM_STAGE_LIST(STAGE_NAME) };
+#undef STAGE_NAME
+
+	return stage < SM_STAGES ? names[stage] : "?";
+}
+
+void sm_sweep_stage(struct sm *sm, enum sm_stage stage)
+{
+	sm->st.stage = stage;
+	if (sm->cfg.event)
+		sm->cfg.event(sm->cfg.ctx, SM_EVENT_STAGE);
+}
+
 static void sweep_arm(struct sm *sm, u32 ms)
 {
 	loop_timer_set(sm->loop, &sm->timer, loop_now(sm->loop).ns + ms * NSEC_PER_MSEC);
@@ -116,6 +132,7 @@ static void sweep_surveyed(struct sm *sm)
 		sweep_arm(sm, sm->retry_wait);
 		return;
 	}
+	sm_sweep_stage(sm, SM_STAGE_ROUTES);
 	sm_lid_assign(sm);
 	sm_pkey_assign(sm);
 	sm_mcast_init(sm);
@@ -139,6 +156,7 @@ void sm_sweep_heavy(struct sm *sm)
 	sm->sweep_start = loop_now(sm->loop).ns;
 	sm->smps_start = sm->st.smps;
 	loop_timer_cancel(&sm->timer);
+	sm_sweep_stage(sm, SM_STAGE_DISCOVERY);
 	sm_discovery_start(sm, sweep_discovered);
 }
 

@@ -50,8 +50,8 @@ static void manager_on_event(void *ctx, enum sm_event event)
 	struct sm_status st;
 	char line[100];
 
-	if (!d->manager)
-		return; /* during creation or destruction */
+	if (!d->manager || event == SM_EVENT_STAGE) /* during creation or destruction */
+		return;
 	sm_status(sm_mad_manager(d->manager), &st);
 	if (event == SM_EVENT_STATE)
 		snprintf(line, sizeof(line), "manager: %s", wire_sm_state_name(st.state));

@@ -251,6 +251,42 @@ static u32 active_ports(const struct sim *s)
 	return n;
 }
 
+/* What each stage of the bring-up took. */
+static json_t *stages_json(const struct sim *s)
+{
+	json_t *a = json_array();
+	u32 i;
+
+	for (i = 0; s->up && i < s->st.nstages; i++) {
+		const struct sim_stage *from = &s->st.stage[i], *to = from + 1;
+
+		json_array_append_new(a,
+				      json_pack("{s:s, s:I, s:f, s:f}", "stage", sm_stage_name(from->stage), "smps",
+						(json_int_t)(to->smps - from->smps), "seconds",
+						(double)(to->at - from->at) / 1e9, "cpu_seconds", to->cpu - from->cpu));
+	}
+	return a;
+}
+
+/* The switch whose ports have sent most packets: until the subnet was up, or since then. */
+static json_t *busiest_switch_json(const struct sim *s, bool bring_up)
+{
+	const char *name = NULL;
+	u64 most = 0, n;
+	u32 i;
+
+	for (i = 0; s->st.packets && i < fabric_node_count(s->fabric); i++) {
+		const struct fabric_node *node = fabric_node(s->fabric, i);
+
+		n = bring_up ? s->st.packets[i] : sim_stats_packets(node) - s->st.packets[i];
+		if (fabric_node_type(node) != NODE_TYPE_SWITCH || n <= most)
+			continue;
+		most = n;
+		name = fabric_node_name(node);
+	}
+	return name ? json_pack("{s:s, s:I}", "name", name, "packets", (json_int_t)most) : json_null();
+}
+
 static void run_json(json_t *o, const struct sim *s, double seconds, double real, double cpu)
 {
 	u64 events = fabric_events(s->fabric);
@@ -280,6 +316,9 @@ json_t *sim_report_json(const struct sim *s, double seconds, double real, double
 
 	sm_status(sm_mad_manager(s->manager), &st);
 	run_json(o, s, seconds, real, cpu);
+	json_object_set_new(o, "bring_up_stages", stages_json(s));
+	json_object_set_new(o, "bring_up_busiest_switch", busiest_switch_json(s, true));
+	json_object_set_new(o, "busiest_switch", busiest_switch_json(s, false));
 	json_object_set_new(o, "heavy_sweeps", json_integer(st.heavy_sweeps));
 	json_object_set_new(o, "light_sweeps", json_integer(st.light_sweeps));
 	json_object_set_new(o, "smps", json_integer((json_int_t)st.smps));

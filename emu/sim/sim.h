@@ -36,7 +36,18 @@ struct sim_failure {
 	char what[80];
 };
 
+/* A stage of the sweep that brings the subnet up: up to the next one. */
+struct sim_stage {
+	enum sm_stage stage;
+	u64 at, smps; /* loop clock, ns; sent before it */
+	double cpu;   /* processor time of the process before it, seconds */
+};
+#define SIM_STAGES 32 /* of several sweeps, if the first has errors */
+
 struct sim_stats {
+	struct sim_stage stage[SIM_STAGES + 1];
+	u32 nstages;
+	u64 *packets; /* sent by the ports of each node when the traffic starts */
 	u64 sent, refused, arrived, late, digest, last_arrival, bytes;
 	struct sim_times latency, network; /* since creation, and since transmission of the packet */
 	struct sim_times by_vl[SIM_SLS];
@@ -51,7 +62,8 @@ struct sim_stats {
 /* Callbacks for link states and for states of the subnet manager. */
 void sim_stats_link(void *ctx, const struct fabric_event *ev);
 void sim_stats_sm(void *ctx, enum sm_event event);
-void sim_stats_start(struct sim *s); /* at the start of the traffic */
+u64 sim_stats_packets(const struct fabric_node *n); /* sent by all of its ports */
+void sim_stats_start(struct sim *s);                /* at the start of the traffic */
 void sim_stats_fini(struct sim *s);
 void sim_stats_packet(struct sim *s, u8 vl, u32 bytes, u64 made, u64 sent);
 struct sim_slice *sim_stats_slice(struct sim *s);

@@ -2,6 +2,7 @@
 /* Statistics of muslin-sim: packets, time slices, and recovery time of the subnet after failures. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "emu/sim/sim.h"
 #include "emu/wire/smp.h"
@@ -46,6 +47,16 @@ u64 sim_stats_total(const struct sim *s, enum fabric_counter c)
 	return sum;
 }
 
+u64 sim_stats_packets(const struct fabric_node *n)
+{
+	u64 sum = 0;
+	u32 k;
+
+	for (k = 1; k <= fabric_node_ports(n); k++)
+		sum += fabric_port_counter(fabric_node_port(n, k), FABRIC_CTR_XMIT_PKTS);
+	return sum;
+}
+
 void sim_stats_start(struct sim *s)
 {
 	u32 i, k, n = 0;
@@ -53,6 +64,9 @@ void sim_stats_start(struct sim *s)
 	for (i = 0; i < fabric_node_count(s->fabric); i++)
 		n += fabric_node_ports(fabric_node(s->fabric, i));
 	s->st.words = sim_alloc(n, sizeof(u64));
+	s->st.packets = sim_alloc(fabric_node_count(s->fabric), sizeof(u64));
+	for (i = 0; i < fabric_node_count(s->fabric); i++)
+		s->st.packets[i] = sim_stats_packets(fabric_node(s->fabric, i));
 	for (i = 0, n = 0; i < fabric_node_count(s->fabric); i++)
 		for (k = 1; k <= fabric_node_ports(fabric_node(s->fabric, i)); k++)
 			s->st.words[n++] = fabric_port_counter(fabric_node_port(fabric_node(s->fabric, i), k),
@@ -132,14 +146,31 @@ void sim_stats_link(void *ctx, const struct fabric_event *ev)
 		failure_add(&s->st.failure[s->st.nfailures - 1], ev->port);
 }
 
+/* The end of the last stage is that of the subnet's bring-up. */
+static void stats_stage(struct sim *s)
+{
+	struct sim_stage *stage = &s->st.stage[min(s->st.nstages, (u32)SIM_STAGES)];
+	struct sm_status st;
+
+	sm_status(sm_mad_manager(s->manager), &st);
+	*stage = (struct sim_stage){
+		.stage = st.stage, .at = loop_now(s->loop).ns, .smps = st.smps, .cpu = (double)clock() / CLOCKS_PER_SEC
+	};
+}
+
 void sim_stats_sm(void *ctx, enum sm_event event)
 {
 	struct sim *s = ctx;
 	struct sim_failure *f = s->st.nfailures ? &s->st.failure[s->st.nfailures - 1] : NULL;
 
+	if (event == SM_EVENT_STAGE && !s->up) {
+		stats_stage(s);
+		s->st.nstages = min(s->st.nstages + 1, (u32)SIM_STAGES);
+	}
 	if (event != SM_EVENT_SUBNET_UP)
 		return;
 	if (!s->up) {
+		stats_stage(s);
 		s->up = loop_now(s->loop).ns;
 		s->end = s->up + (u64)(s->seconds * 1e9);
 		return;
@@ -159,4 +190,5 @@ void sim_stats_fini(struct sim *s)
 		free(s->st.failure[i].port);
 	free(s->st.failure);
 	free(s->st.words);
+	free(s->st.packets);
 }

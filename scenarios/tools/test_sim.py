@@ -13,6 +13,18 @@ import subprocess
 import pytest
 
 
+def test_the_stages_of_the_bring_up(sim):
+    """All SMPs and all seconds until the subnet is up are of a stage."""
+    r = sim("--seconds", 1, "leafs 4 spines 2 hosts 4 propagation 50us")
+    stages = {x["stage"]: x for x in r["bring_up_stages"]}
+    assert list(stages) == ["discovery", "routes", "switches", "LFTs", "MFTs", "ports", "activation"]
+    assert sum(x["smps"] for x in stages.values()) == r["smps"] and not stages["routes"]["smps"]
+    assert sum(x["seconds"] for x in stages.values()) == pytest.approx(r["bring_up_seconds"], rel=0.02)
+    assert stages["LFTs"]["smps"] == 6  # a block of each switch
+    assert stages["activation"]["seconds"] > 4 * 50e-6
+    assert r["bring_up_busiest_switch"]["name"] == "leaf1" and r["busiest_switch"]["packets"] > 50
+
+
 def test_everything_arrives(sim):
     r = sim("--seconds", 100)
     assert r["active_hosts"] == r["hosts"] == 8 and r["heavy_sweeps"] == 1 and r["light_sweeps"] >= 9
@@ -22,11 +34,19 @@ def test_everything_arrives(sim):
 FAULTS = ["--fault", "all drop prob=5% opcode=uc", "--fault", "h3 reorder prob=30% depth=2 time=1s"]
 
 
+def drop_times(r):
+    """Those of this machine."""
+    for key in ("real_seconds", "times_real_time", "cpu_seconds", "events_per_second"):
+        del r[key]
+    for stage in r["bring_up_stages"]:
+        del stage["cpu_seconds"]
+
+
 def test_the_same_seed_is_the_same_run(sim):
     """Packet by packet, with random losses, order and traffic; another seed is another run."""
     runs = [sim("--seconds", 50, "--seed", s, *FAULTS) for s in (7, 7, 8)]
     for r in runs:
-        del r["real_seconds"], r["times_real_time"], r["cpu_seconds"], r["events_per_second"]
+        drop_times(r)
         assert r["out_of_order"] > 0 and all(f["hits"] > 0 for f in r["faults"])
     assert runs[0] == runs[1]
     assert runs[0]["digest"] != runs[2]["digest"]
@@ -41,8 +61,7 @@ shard two sm nodes leaf2 spine2 h[5-8]
 
 def comparable(sim, *args):
     r = sim("--seconds", 20, "--seed", 7, *FAULTS, *args)
-    for key in ("real_seconds", "times_real_time", "cpu_seconds", "events_per_second"):
-        del r[key]
+    drop_times(r)
     assert r["active_hosts"] == 8 and r["arrived"] > 0 and all(f["hits"] > 0 for f in r["faults"])
     return r
 
