@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+TREE = pathlib.Path(__file__).parents[2]
+
 
 def test_the_stages_of_the_bring_up(sim):
     """All SMPs and all seconds until the subnet is up are of a stage."""
@@ -167,6 +169,20 @@ def test_a_link_carries_its_rate_and_no_more(sim):
     assert r["refused"] > 0 and r["xmit_wait"] > 0 and r["latency"]["p99"] > r["latency"]["p50"] > 1e-5
     free = sim("--seconds", 0.005, "--load", 0.05, "--size", 2048, "--pattern", "incast:h1")
     assert free["latency"]["p50"] < 2e-6 and free["refused"] == 0 and free["fairness"] > 0.95
+
+
+def test_the_plan_of_large_subnets(muslin_programs):
+    """ci/scale: what its predictions have in common with the simulation, for 100 and for 1,024 machines."""
+    out = subprocess.run([TREE / "ci/scale", muslin_programs], capture_output=True, text=True, check=True).stdout
+    trips = re.findall(r"its round trips +([\d.]+) ms +([\d.]+) ms", out)
+    packets = re.findall(r"from each host +(\d+) +(\d+)", out)
+    assert len(trips) == len(packets) == 2, out
+    for simulated, predicted in trips:
+        assert 0.5 < float(simulated) / float(predicted) < 1.5, out
+    for simulated, predicted in packets:
+        assert float(simulated) == pytest.approx(float(predicted), rel=0.05), out
+    stages = {name: int(smps) for name, smps in re.findall(r"^  (\w+) +(\d+) .*ms$", out, re.M)}
+    assert stages.pop("all") == sum(stages.values()) and stages["discovery"] > stages["LFTs"] > 0, out
 
 
 def test_patterns(sim, tmp_path):
