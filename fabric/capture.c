@@ -225,21 +225,26 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 	return c;
 }
 
-int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err, size_t err_len)
+int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, enum fabric_capture_of of, char *err,
+			  size_t err_len)
 {
+	static const u64 keys[] = {
+		[FABRIC_CAPTURE_PACKETS] = ~0ull,
+		[FABRIC_CAPTURE_ROCE] = ~WIRE_MATCH_LRH_KEYS(0),
+		[FABRIC_CAPTURE_TCP] = WIRE_MATCH_FRAME_KEYS(0),
+	};
 	struct spec_field fields[ARRAY_SIZE(selection_fields)];
 	struct selection *s = &c->selection;
-	u64 of_frames = BIT_ULL(WIRE_MATCH_LEN) | BIT_ULL(WIRE_MATCH_PCAP);
 	struct spec_words w = { .n = 0 };
 	int rc;
 
 	c->snap = snap ? min(snap, (u32)SNAP_MAX) : SNAP_MAX;
 	if (!words)
 		return 0;
-	spec_take(fields, selection_fields, ARRAY_SIZE(fields), frames ? of_frames : ~0ull);
+	spec_take(fields, selection_fields, ARRAY_SIZE(fields), keys[of]);
 	rc = spec_split(&w, words, err, err_len);
 	rc = rc ?: spec_words(fields, ARRAY_SIZE(fields), s, &s->given, &w, 0, err, err_len);
-	return rc ?: wire_match_start(&s->match, s->given, 0, frames, err, err_len);
+	return rc ?: wire_match_start(&s->match, s->given, 0, of != FABRIC_CAPTURE_PACKETS, err, err_len);
 }
 
 /* @point NULL: an interface of frames that the caller adds (Ethernet). */

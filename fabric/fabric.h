@@ -214,11 +214,16 @@ void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use);
  * all has been written after fabric_capture_end(); stop the capture then.
  */
 struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx);
+enum fabric_capture_of {
+	FABRIC_CAPTURE_PACKETS, /* of InfiniBand */
+	FABRIC_CAPTURE_ROCE,    /* Ethernet frames, some of which have RoCE packets */
+	FABRIC_CAPTURE_TCP      /* Ethernet frames of iWARP */
+};
 /*
  * Call before ports are added: captures at most @snap bytes of a packet (0: all), and only packets that the keys @words
- * of muslin-fault(5) select (NULL: all). @frames: of Ethernet. 0, or -EINVAL and a line in @err.
+ * of muslin-fault(5) select (NULL: all). 0, or -EINVAL and a line in @err.
  */
-int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err,
+int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, enum fabric_capture_of of, char *err,
 			  size_t err_len);
 int fabric_capture_add(struct fabric_capture *c,
 		       struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in this capture already) */

@@ -192,6 +192,15 @@ static json_t *trace_add_ports(struct trace *t, struct ctl_client *c, const stru
 	return ports;
 }
 
+static enum fabric_capture_of trace_of(const struct eth_end *end, const struct fabric_node *n)
+{
+	if (end)
+		return FABRIC_CAPTURE_ROCE;
+	if (!fabric_node_binding(n))
+		return FABRIC_CAPTURE_PACKETS;
+	return daemon_host_is_iwarp(n) ? FABRIC_CAPTURE_TCP : FABRIC_CAPTURE_ROCE;
+}
+
 json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -230,7 +239,7 @@ json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req,
 	*fd = -1;
 	loop_task_init(&t->task, trace_reap);
 	if (fabric_capture_select(t->capture, (u32)snap, json_string_value(json_object_get(req, "filter")),
-				  end || fabric_node_binding(n), err, sizeof(err))) {
+				  trace_of(end, n), err, sizeof(err))) {
 		trace_stop(t);
 		return ctl_error(c, "%s", err);
 	}

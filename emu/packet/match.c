@@ -9,7 +9,9 @@
 #include "emu/packet/match.h"
 
 #include "emu/packet/header.h"
+#include "emu/packet/roce.h"
 #include "emu/wire/cm.h"
+#include "emu/wire/ether.h"
 #include "emu/wire/mad.h"
 #include "emu/wire/pma.h"
 #include "emu/wire/sa.h"
@@ -278,15 +280,6 @@ static bool within(const u32 range[2], u32 v)
 	return v >= range[0] && v <= range[1];
 }
 
-bool wire_match_frame(const struct wire_match *m, const u8 *frame, u32 len)
-{
-	struct pcap_pkthdr h = { .caplen = len, .len = len };
-
-	if (m->given & BIT_ULL(WIRE_MATCH_LEN) && !within(m->len, len))
-		return false;
-	return !m->program || pcap_offline_filter(m->program, &h, frame);
-}
-
 static bool gid_test(const struct wire_match *m, const struct wire_packet *p)
 {
 	const struct wire_grh *grh = wire_packet_grh(p);
@@ -299,11 +292,10 @@ static bool gid_test(const struct wire_match *m, const struct wire_packet *p)
 	(BIT_ULL(WIRE_MATCH_CLASS) | BIT_ULL(WIRE_MATCH_METHOD) | BIT_ULL(WIRE_MATCH_ATTR) | BIT_ULL(WIRE_MATCH_MOD))
 #define GID_KEYS (BIT_ULL(WIRE_MATCH_SGID) | BIT_ULL(WIRE_MATCH_DGID))
 
-bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p)
+static bool flow_test(const struct wire_match *m, u64 given, const struct wire_packet *p)
 {
 	const struct wire_lrh *lrh = wire_packet_lrh(p);
 	const struct wire_bth *bth = wire_packet_bth(p);
-	u64 given = m->given;
 
 	if (given & BIT_ULL(WIRE_MATCH_OPCODE) && !(m->opcodes[bth->opcode / 64] & BIT_ULL(bth->opcode % 64)))
 		return false;
@@ -322,13 +314,16 @@ bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p)
 	return !(given & MAD_KEYS) || wire_match_mad(p);
 }
 
-bool wire_match_test(const struct wire_match *m, const struct wire_packet *p)
+bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p)
 {
-	u64 given = m->given;
+	return flow_test(m, m->given, p);
+}
 
+static bool packet_test(const struct wire_match *m, u64 given, const struct wire_packet *p)
+{
 	if (!given)
 		return true;
-	if (!wire_match_flow(m, p))
+	if (!flow_test(m, given, p))
 		return false;
 	if (given & BIT_ULL(WIRE_MATCH_PSN) && !within(m->psn, wire_bth_psn(wire_packet_bth(p))))
 		return false;
@@ -337,4 +332,39 @@ bool wire_match_test(const struct wire_match *m, const struct wire_packet *p)
 	if (given & GID_KEYS && !gid_test(m, p))
 		return false;
 	return !(given & BIT_ULL(WIRE_MATCH_PCAP)) || pcap_test(m, p);
+}
+
+bool wire_match_test(const struct wire_match *m, const struct wire_packet *p)
+{
+	return packet_test(m, m->given, p);
+}
+
+/* The RoCE packet in the frame, with a borrowed payload; its ICRC is not checked. False: there is none. */
+static bool frame_peek(struct wire_packet *p, const u8 *frame, u32 len)
+{
+	struct wire_roce r = { .ttl = 0 };
+	struct ether_header h;
+	u32 body;
+	int head;
+
+	if (!ether_header_get(&h, frame, len))
+		return false;
+	head = wire_roce_head(frame + h.size, len - h.size, h.type, &r, &body);
+	if (head <= 0 || !wire_roce_peek(p, frame + h.size + head, body, body, &r))
+		return false;
+	p->data = frame + h.size + head + (p->hdr_len - p->bth_off);
+	return true;
+}
+
+bool wire_match_frame(const struct wire_match *m, const u8 *frame, u32 len)
+{
+	struct pcap_pkthdr h = { .caplen = len, .len = len };
+	u64 given = m->given & ~WIRE_MATCH_FRAME_KEYS(0);
+	struct wire_packet p;
+
+	if (m->given & BIT_ULL(WIRE_MATCH_LEN) && !within(m->len, len))
+		return false;
+	if (given && !(frame_peek(&p, frame, len) && packet_test(m, given, &p)))
+		return false;
+	return !m->program || pcap_offline_filter(m->program, &h, frame);
 }

@@ -74,6 +74,12 @@ bool wire_match_parse_gid(void *to, const char *value);
 		[(at) + WIRE_MATCH_MOD] = SPEC_FIELD("mod", SPEC_U32, strct, match.mod),                 \
 			[(at) + WIRE_MATCH_PCAP] = SPEC_FIELD("pcap", SPEC_TEXT, strct, match.pcap)
 #define WIRE_MATCH_KEYS(at) ((BIT_ULL(WIRE_MATCH_FIELDS) - 1) << (at))
+/* Those of the LRH, which RoCE packets do not have. */
+#define WIRE_MATCH_LRH_KEYS(at)                                                                                  \
+	((BIT_ULL(WIRE_MATCH_SLID) | BIT_ULL(WIRE_MATCH_DLID) | BIT_ULL(WIRE_MATCH_SL) | BIT_ULL(WIRE_MATCH_VL)) \
+	 << (at))
+/* Those of any Ethernet frame. */
+#define WIRE_MATCH_FRAME_KEYS(at) ((BIT_ULL(WIRE_MATCH_LEN) | BIT_ULL(WIRE_MATCH_PCAP)) << (at))
 
 /* Prepares for comparison, with @given as read by WIRE_MATCH_SPEC at @at. @frames: pcap= is for Ethernet frames. 0,
  * or -EINVAL and a message about pcap=. */
@@ -82,7 +88,7 @@ void wire_match_free(struct wire_match *m); /* frees the compiled program */
 bool wire_match_test(const struct wire_match *m, const struct wire_packet *p);
 /* Compares the fields that are the same for all packets of a flow (addresses, QPN, opcode and length). */
 bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p);
-/* Compares len= and pcap= with an Ethernet frame. */
+/* Compares len= and pcap= with an Ethernet frame, and the other fields with the RoCE packet in it. */
 bool wire_match_frame(const struct wire_match *m, const u8 *frame, u32 len);
 const u8 *wire_match_mad(const struct wire_packet *p); /* the MAD in the packet; NULL: not a MAD */
 

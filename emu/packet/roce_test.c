@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "emu/lib/row.h"
+#include "emu/packet/match.h"
 #include "emu/packet/roce.h"
+#include "emu/wire/ether.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
 
@@ -168,12 +170,79 @@ static void test_ip6(void)
 	wire_packet_free(p);
 }
 
+struct selection {
+	u64 given;
+	struct wire_match match;
+};
+
+static bool selects(const char *words, const u8 *frame, u32 len)
+{
+	static const struct spec_field fields[] = { WIRE_MATCH_SPEC(0, selection, match) };
+	struct selection s = { .given = 0 };
+	struct spec_words w = { .n = 0 };
+	char err[200];
+	bool selected;
+
+	if (spec_split(&w, words, err, sizeof(err)) ||
+	    spec_words(fields, ARRAY_SIZE(fields), &s, &s.given, &w, 0, err, sizeof(err)) ||
+	    wire_match_start(&s.match, s.given, 0, true, err, sizeof(err)))
+		return false;
+	selected = wire_match_frame(&s.match, frame, len);
+	wire_match_free(&s.match);
+	return selected;
+}
+
+/* Keys of packets select frames by the RoCE packet in them. */
+static void test_match(void)
+{
+	static const struct {
+		const char *words;
+		bool selected;
+	} rows[] = {
+		{ "opcode=uc", true },
+		{ "opcode=rc", false },
+		{ "qpn=211 psn=0xcf1710 len=78 pcap=udp", true },
+		{ "qpn=211 psn=0xcf1711", false },
+		{ "qpn=211 len=18", false },
+		{ "opcode=uc pcap=arp", false },
+		{ "sgid=::ffff:192.168.0.7 dgid=::ffff:192.168.0.7", true },
+		{ "sgid=::ffff:192.168.0.8", false },
+		{ "method=Get", false },
+	};
+	struct wire_roce r = uc_path();
+	struct wire_packet *p = parse(uc_send, sizeof(uc_send), &r);
+	struct ether_header h;
+	u8 out[WIRE_ROCE_FRAME], tagged[WIRE_ROCE_FRAME];
+	u32 i, len;
+
+	if (!p)
+		return;
+	len = (u32)wire_roce_frame(p, &r, out, sizeof(out));
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		row(70 + (int)i, rows[i].words, selects(rows[i].words, out, len) == rows[i].selected);
+	ether_header_get(&h, out, len);
+	h.tagged = true;
+	h.tci = 5;
+	memcpy(tagged + ether_header_put(&h, tagged), out + ETHER_SIZE, len - ETHER_SIZE);
+	row(80, "with a tag", selects("opcode=uc qpn=211", tagged, len + ETHER_TAG_SIZE));
+	for (i = 0; i < len && !selects("opcode=uc", out, i); i++)
+		;
+	row(81, "no truncated frame", i == len);
+	out[ETHER_SIZE + 22] ^= 1;
+	row(82, "no other UDP port", !selects("opcode=uc", out, len));
+	r.l2.version = 1;
+	len = (u32)wire_roce_frame(p, &r, out, sizeof(out));
+	row(83, "RoCE v1", selects("opcode=uc qpn=211", out, len));
+	wire_packet_free(p);
+}
+
 int main(void)
 {
 	test_vectors();
 	test_identification();
 	test_bad();
 	test_ip6();
+	test_match();
 	row(60, "no leak", wire_packet_live() == 0);
 	return rows_end();
 }

@@ -11,9 +11,7 @@
 
 #define ROCE_WHAT FAULT_OWN /* the key what= */
 /* Keys of fields that RoCE packets do not have; offsets of pcap= count from the LRH. */
-#define LRH_KEYS                                                                                     \
-	(FAULT_MATCH_KEY(SLID) | FAULT_MATCH_KEY(DLID) | FAULT_MATCH_KEY(SL) | FAULT_MATCH_KEY(VL) | \
-	 FAULT_MATCH_KEY(PCAP))
+#define LRH_KEYS (WIRE_MATCH_LRH_KEYS(FAULT_MATCH) | FAULT_MATCH_KEY(PCAP))
 
 static struct roce_port *hook_port(const struct fault_hook *h)
 {

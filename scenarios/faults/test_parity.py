@@ -39,7 +39,7 @@ SPLIT = "leafs 2 spines 1 hosts 1"
 # Keys of the program's packets.
 MATCH = {
     "InfiniBand": {"opcode": "rc"},
-    "Ethernet": {"pcap": "udp port 4791"},
+    "Ethernet": {"opcode": "rc"},
     "RoCE on UDP": {"opcode": "rc"},
     "iWARP": {},
 }
@@ -232,7 +232,7 @@ def test_a_fault_that_does_not_exist_is_refused(all_links, link):
 
 
 ALL = {
-    "keys of packets": ({"opcode": "rc"}, {"InfiniBand", "RoCE on UDP"}),
+    "keys of packets": ({"opcode": "rc"}, {"InfiniBand", "Ethernet", "RoCE on UDP"}),
     "keys of frames": ({"pcap": "udp port 4791"}, {"Ethernet"}),
     "keys of both": ({"len": "900-1100"}, {"InfiniBand", "Ethernet", "RoCE on UDP"}),
     "no keys": ({}, set(LINKS)),
@@ -306,6 +306,19 @@ def test_sights(all_links, link, tmp_path, health):
     page = report.page(report.collect(all_links), "title", True, "again")
     assert f"{host}:1" in page and "Nothing happened" not in page
     assert f"{host}" in all_links.command("show", host)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_trace_of_one_opcode(all_links, link):
+    """Keys of packets select frames by the RoCE packet in them."""
+    host = f"{LINKS[link]}2"
+    if link == "iWARP":
+        out = all_links.command("trace", "-w", all_links.folder / "none.pcapng", host, "opcode=ack", status=1)
+        assert 'there is no "opcode"; there are: len= pcap=' in out
+        return
+    with all_links.trace(host) as whole, all_links.trace(host, "opcode=RC_SEND_ONLY") as sends:
+        assert exchange(all_links, link).count("ping data") == 5
+    assert 10 < len(sends.packets()) < len(whole.packets())
 
 
 def test_the_whole_fabric(all_links):
