@@ -43,8 +43,8 @@ class Fault:
     @property
     def fired(self):
         """
-        The numbers of the matches at which it fired; the first 64. At the place all: those of the Ethernet, then those
-        of InfiniBand, of each daemon, which each count for themselves.
+        The numbers of the matches at which it fired; the first 64. At the place all: those of InfiniBand, of the
+        Ethernet, and of each host on UDP or TCP, of each daemon, which count for themselves.
         """
         return self.report()["fired"]
 
