@@ -10,11 +10,14 @@ import re
 
 import pytest
 from endpoint import Endpoint, pair
-from muslin import free_port
+from muslin import free_port, wait_until
+from test_vm_connectx import said
+from test_vm_hostile import packets
 
 pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
 
 LOAD, UNLOAD = "modprobe mlx5_ib", "rmmod mlx5_ib mlx5_core"
+EVENTS = ["PORT_ERR", "PORT_ACTIVE", "LID_CHANGE", "PKEY_CHANGE", "CLIENT_REREGISTER"]
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +56,90 @@ def test_a_completion_with_a_status(shared_fabric, a, status, said):
     host.kill()
 
 
-@pytest.mark.parametrize("what, words", [("cq", "create CQ"), ("qp", "create QP"), ("pd", "allocate PD")])
-def test_an_object_is_refused(shared_fabric, a, what, words):
+def start_pair(shared_fabric, a, tool, name):
+    """@tool on h6, and as its client in the guest, which repeats it until the server listens: (the server, the job)."""
+    tool = f"{tool} -p {free_port()}"
+    host = shared_fabric.start("h6", *tool.split())
+    return host, a.start(f"until {tool} machine; do sleep 0.2; done", name)
+
+
+def test_a_lost_completion(shared_fabric, a):
+    """A request is executed, and its completion is lost: the program waits forever."""
+
+    def is_silent():
+        before, last[0] = last[0], packets(shared_fabric, "h1")
+        return before == last[0]
+
+    last = [None]
+    with shared_fabric.fault("h1", "lose", opcode="write", nth=10) as fault:
+        host, job = start_pair(shared_fabric, a, "ib_write_bw -n 1000 -Q 1", "lost")
+        wait_until(lambda: fault.hits == 1, 60, "the lost completion", 0.3)
+        wait_until(is_silent, 60, "the end of the traffic", 1)
+        assert job.running() and host.running()
+    job.kill()
+    host.kill()
+
+
+def test_receiver_not_ready(shared_fabric, a):
+    with shared_fabric.fault("h1", "rnr", after=20, first=5) as fault:
+        pingpong(shared_fabric, a)
+        assert fault.hits == 5
+
+
+def test_a_queue_pair_fails_under_its_program(shared_fabric, a):
+    with shared_fabric.fault("h1", "error", nth=30) as fault:
+        host, job = start_pair(shared_fabric, a, "ibv_rc_pingpong -n 1000", "error")
+        a.wait("grep 'Work Request Flushed Error' /tmp/error.log", 60, what="the program's error")
+        assert fault.hits == 1
+    job.kill()
+    host.kill()
+
+
+def test_queues_are_stuck(shared_fabric, a):
+    """No request is sent until the fault is cleared; then the program goes on to its end."""
+    with shared_fabric.fault("h1", "stuck") as fault:
+        host, job = start_pair(shared_fabric, a, "ibv_rc_pingpong -n 100", "stuck")
+        wait_until(lambda: fault.hits, 60, "a request", 0.3)
+        assert job.running() and host.running()
+    assert "100 iters in" in job.wait(60)
+    host.wait(20)
+
+
+def test_a_completion_queue_overflows(shared_fabric, a):
+    """The driver reports the adapter's event."""
+    log = said(a, "CQ error on CQN")
+    with shared_fabric.fault("h1", "overrun", nth=20):
+        host, job = start_pair(shared_fabric, a, "ibv_rc_pingpong -n 1000", "overrun")
+        log()
+    job.kill()
+    host.kill()
+    pingpong(shared_fabric, a)
+
+
+def test_events(shared_fabric, a):
+    watch = a.start("ibv_asyncwatch", "watch-events")
+    a.wait("grep -q 'async event' /tmp/watch-events.log", what="ibv_asyncwatch")
+    for name in EVENTS:
+        with shared_fabric.fault("h1", "event", name=name, expect=False):
+            a.wait(f"grep -q IBV_EVENT_{name} /tmp/watch-events.log", 30, what=name)
+    watch.kill()
+    a.wait_ib0()
+
+
+REFUSED = [
+    ("cq", "ibv_rc_pingpong", "create CQ"),
+    ("qp", "ibv_rc_pingpong", "create QP"),
+    ("pd", "ibv_rc_pingpong", "allocate PD"),
+    ("mr", "ibv_rc_pingpong", "register MR"),
+    ("srq", "ibv_srq_pingpong", "create SRQ"),
+]
+
+
+@pytest.mark.parametrize("what, tool, words", REFUSED)
+def test_an_object_is_refused(shared_fabric, a, what, tool, words):
     """The driver gives the program the error of the command's status."""
     with shared_fabric.fault("h1", "refuse", object=what):
-        assert words in a.run("ibv_rc_pingpong -n 10 2>&1", status=1)
+        assert words in a.run(f"{tool} -n 10 2>&1", status=1)
     pingpong(shared_fabric, a)
 
 
