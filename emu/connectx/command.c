@@ -407,6 +407,7 @@ static enum delivery entry_run(struct connectx *d, struct entry *e, u8 fault)
 	c.op = (u16)wire_load(in, 2);
 	c.op_mod = (u16)wire_load(in + 6, 2);
 	cx_count(d, CX_CTR_COMMANDS);
+	cx_corpus_command(in, in_len, out_len);
 	status = fault ?: command_run(d, &c);
 	if (status) {
 		cx_count(d, CX_CTR_BAD_COMMANDS);

@@ -337,6 +337,21 @@ void cx_wq_reset(void *fe);
  */
 void *cx_list_alloc(struct cx_qp *qp, u32 bytes);
 
+/* corpus.c: what the driver does, for the fuzzer's corpus, in a build with RECORD=1 */
+#ifdef CX_RECORD
+void cx_corpus_command(const u8 *in, u32 in_len, u32 out_len);
+void cx_corpus_send(struct cx_qp *qp, const u8 *wqe, u16 index, u32 blocks);
+void cx_corpus_recv(struct connectx *d, const struct cx_buf *b, const struct cx_record *r, u64 off, const u8 *wqe,
+		    u32 len);
+#else
+static inline void cx_corpus_command(const u8 *in, u32 in_len, u32 out_len) {}
+static inline void cx_corpus_send(struct cx_qp *qp, const u8 *wqe, u16 index, u32 blocks) {}
+static inline void cx_corpus_recv(struct connectx *d, const struct cx_buf *b, const struct cx_record *r, u64 off,
+				  const u8 *wqe, u32 len)
+{
+}
+#endif
+
 /* mkey.c */
 cx_command cx_create_mkey, cx_destroy_mkey, cx_query_mkey;
 /* Decodes a memory key request of a normal queue pair. 1, or -EINVAL. */

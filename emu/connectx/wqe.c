@@ -131,6 +131,7 @@ int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 			return -EINVAL;
 		}
 	}
+	cx_corpus_send(qp, wqe, qp->sq_next, blocks);
 	qp->sq_next = (u16)(qp->sq_next + blocks);
 	return (int)size;
 }
@@ -365,6 +366,7 @@ int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx
 		cx_count(d, CX_CTR_BAD_WQES);
 		return -EINVAL;
 	}
+	cx_corpus_recv(d, b, r, (u64)((rq->linked ? rq->next : rq->count) & mask) << rq->log_stride, wqe, size);
 	rq->count++;
 	if (rq->linked)
 		rq->next = (u16)wire_load(wqe + 2, 2);

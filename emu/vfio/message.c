@@ -9,6 +9,7 @@
 
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
+#include "emu/lib/recording.h"
 #include "emu/lib/rights.h"
 #include "emu/vfio/vfio_internal.h"
 
@@ -250,6 +251,17 @@ static int message_reply(struct vfio_server *s, int got)
 	return sendmsg(s->client.conn.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)hdr.size ? 0 : -EPIPE;
 }
 
+/* In a build with RECORD=1: what QEMU sends, as items of the fuzzer's input, which has two bits for descriptors. */
+static void message_record(const struct vfio_server *s)
+{
+#ifdef VFIO_RECORD
+	static struct recording recording = { .variable = "MUSLIN_VFIO_RECORD" };
+	u8 kind = (u8)(s->hdr.command << 4 | min(s->nfds, 3u));
+
+	recording_item(&recording, kind, (u8)s->hdr.flags, NULL, 0, &s->in, payload_size(s));
+#endif
+}
+
 int vfio_message(struct vfio_server *s)
 {
 	u16 c = s->hdr.command;
@@ -259,6 +271,7 @@ int vfio_message(struct vfio_server *s)
 	if (s->hdr.flags & VFIO_FLAG_TYPE || (!s->greeted && c != VFIO_CMD_VERSION))
 		return -EBADMSG;
 	s->reply_fd = -1;
+	message_record(s);
 	if (known)
 		got = payload_size(s) < commands[c].min ? -EINVAL : commands[c].fn(s);
 	if (got < 0 && !(known && got == -EOPNOTSUPP)) {
