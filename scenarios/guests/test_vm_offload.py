@@ -15,6 +15,7 @@ SIZE = 6 << 20
 FIELDS = "infiniband.lrh.slid ip.checksum.status ip.id".split()
 FIELDS += "tcp.checksum tcp.checksum.status tcp.len tcp.seq tcp.flags".split()
 GOOD = "1"
+V4, V6 = "http://10.0.0.5:8000/sent", "http://[fd00::5]:8000/sent"
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +66,9 @@ def test_reported(guests):
         assert "UD_IP_CSUM" in vm.run("ibv_devinfo -v")
 
 
-@pytest.mark.parametrize("state", ["on", "off"])
-@pytest.mark.parametrize("url", ["http://10.0.0.5:8000/sent", "http://[fd00::5]:8000/sent"])
+@pytest.mark.also_connectx
+@pytest.mark.parametrize("state", ["on", pytest.param("off", marks=pytest.mark.one_model)])
+@pytest.mark.parametrize("url", [V4, pytest.param(V6, marks=pytest.mark.one_model)])
 def test_bulk(shared_fabric, guests, served, url, state):
     a, b = guests
     switch(guests, state)

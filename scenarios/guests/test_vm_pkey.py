@@ -24,7 +24,8 @@ def three(shared_fabric, guests):
             make = f"echo {key} >/sys/class/net/ib0/create_child"
             vm.run(make if net == 1 else f"ip link add link ib0 name {child} type ipoib pkey {key}")
             vm.run(f"ip addr add 10.{net}.0.{n}/24 dev {child}; ip link set {child} up")
-    return a, b, c
+    yield a, b, c
+    c.stop()
 
 
 @pytest.fixture
@@ -87,6 +88,7 @@ def test_a_key_is_added_removed_and_added(partition, three):
     a.ping("10.0.0.5")
 
 
+@pytest.mark.also_connectx
 def test_partitions_are_isolated(partition, three):
     a, b, c = three
     partition(red=full("h1", "h5"), blue=full("h1", "h2"))

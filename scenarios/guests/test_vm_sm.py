@@ -25,10 +25,11 @@ def master(fabric, vm):
     return int(re.search(r"sm lid (\d+)", vm.run("sminfo"))[1])
 
 
-def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric):
+@pytest.mark.also_connectx
+def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric, model):
     """The only manager: ports are Initialize until it has swept, and then the guests' interfaces come up."""
     new_fabric.up(None, "--no-sm")
-    a, b = new_fabric.vm("h1"), new_fabric.vm("h5")
+    a, b = new_fabric.vm("h1", "--model", model), new_fabric.vm("h5")
     assert new_fabric.port("h5")["state"] == "Initialize"
     assert b.run("cat /sys/class/net/ib0/carrier", status=None) != "1\n"
     a.start(OPENSM, "opensm")
