@@ -12,7 +12,7 @@ import shutil
 import signal
 
 import pytest
-from kernel_siw import kernel
+from kernel_source import kernel
 from muslin import wait_until
 
 SIZE = 3_000_001  # no multiple of a block size
