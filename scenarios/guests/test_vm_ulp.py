@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Upper-layer protocols of the kernels of two guests, each with a link that goes down and up during traffic: RDS, SMC-R,
-and block devices by NVMe over Fabrics, iSER and SRP. Guest b is the server, guest a the client.
+and block devices by NVMe over Fabrics, iSER, SRP and RNBD. Guest b is the server, guest a the client.
 
                   leaf1 ------------- leaf2
                  /                         \\
@@ -12,6 +12,9 @@ and block devices by NVMe over Fabrics, iSER and SRP. Guest b is the server, gue
 A ConnectX has the InfiniBand ports alone.
 """
 
+import shutil
+
+import kernel_source
 import pytest
 from muslin import wait_until
 
@@ -30,7 +33,7 @@ SHARE = """-fsdev local,id=programs,path={},security_model=none,readonly=on
 MOUNT = "modprobe -a 9p 9pnet_virtio; mkdir /p; mount -t 9p -o trans=virtio,ro p /p"
 
 # A memory disk for each protocol, and configfs
-DISKS = "modprobe brd rd_nr=3 rd_size=32768; mount -t configfs none /sys/kernel/config"
+DISKS = "modprobe brd rd_nr=4 rd_size=32768; mount -t configfs none /sys/kernel/config"
 BACKSTORE = """modprobe -a target_core_mod target_core_iblock; T=/sys/kernel/config/target; D=$T/core/iblock_{0}/disk
 mkdir -p /etc/target $D; echo udev_path=/dev/ram{0} >$D/control; echo 1 >$D/enable"""
 NVME_TARGET = """modprobe -a nvmet nvmet-rdma; C=/sys/kernel/config/nvmet; mkdir $C/subsystems/disk
@@ -48,6 +51,10 @@ ISER_NODE = f"iscsiadm -m node -T {IQN} -p 10.0.0.5 -I iser"
 SRP_TARGET = f"""modprobe ib_srpt; {BACKSTORE.format(2)}
 P=$T/srpt/0002:c903:0000:0091/disk; mkdir -p $P/lun/lun_0; ln -s $D $P/lun/lun_0/
 A=$P/acls/0002:c903:0000:0051/lun_0; mkdir -p $A; ln -s $P/lun/lun_0 $A/; echo 1 >$P/enable"""
+# Debian's kernels lack RNBD and RTRS, its transport: directories of their source, and modules in the order of loading
+RNBD_SOURCE = ("drivers/infiniband/ulp/rtrs", "drivers/block/rnbd")
+RNBD_MODULES = ("rtrs-core", "rtrs-server", "rtrs-client", "rnbd-server", "rnbd-client")
+RNBD_LOAD = "modprobe rdma_cm; for m in rtrs-core rtrs-{0} rnbd-{0}; do insmod /p/$m.ko || exit 1; done"
 BLOCK = {
     "nvme": (
         NVME_TARGET,
@@ -65,8 +72,14 @@ BLOCK = {
         "modprobe -a ib_srp sd_mod; srp_daemon -e -o -n -i $(ls /sys/class/infiniband) -p 1",
         "for port in /sys/class/srp_remote_ports/*; do echo 1 >$port/delete; done",
     ),
+    "rnbd": (
+        RNBD_LOAD.format("server"),
+        f"""{RNBD_LOAD.format("client")}
+        echo sessname=a path=ip:10.0.0.5 device_path=/dev/ram3 >/sys/class/rnbd-client/ctl/map_device""",
+        "echo normal >/sys/block/rnbd0/rnbd/unmap_device",
+    ),
 }
-ATTACHED = "cat /proc/partitions | grep -o -E 'nvme[0-9]+n1|sd[a-z]'"
+ATTACHED = "cat /proc/partitions | grep -o -E 'nvme[0-9]+n1|sd[a-z]|rnbd[0-9]+'"
 WRITE = "dd if=/tmp/f of=/dev/{} bs=256k conv=fsync 2>/dev/null"
 
 
@@ -79,10 +92,22 @@ def net(request, muslin_make_fabric):
 
 
 @pytest.fixture(scope="module")
-def two(net, program):
-    """Both guests, with this file's programs in /p."""
-    folder = [program(name) for name in ("rds", "smc.so", "smc_mode")][0].parent
-    vms = [net.vm(host, *(f"--qemu-arg={w}" for w in SHARE.format(folder).split())) for host in ("h1", "h5")]
+def programs(program):
+    """The directory of this file's programs, which the guests have as /p."""
+    return [program(name) for name in ("rds", "smc.so", "smc_mode")][0].parent
+
+
+@pytest.fixture(scope="module")
+def rnbd(net, programs):
+    """RNBD's modules in /p."""
+    for file in kernel_source.modules(net.env["MUSLIN_CACHE"], "rnbd", RNBD_SOURCE, RNBD_MODULES):
+        shutil.copy(file, programs)
+
+
+@pytest.fixture(scope="module")
+def two(net, programs):
+    """Both guests."""
+    vms = [net.vm(host, *(f"--qemu-arg={w}" for w in SHARE.format(programs).split())) for host in ("h1", "h5")]
     for vm in vms:
         vm.run(MOUNT)
         vm.wait_ib0()
@@ -117,9 +142,11 @@ def flap_ethernet(net, a):
 
 
 @pytest.mark.parametrize("kind", BLOCK)
-def test_block_device(net, two, kind):
+def test_block_device(request, net, two, kind):
     """Written repeatedly while the link flaps; then both sides read the written data."""
     a, b = two
+    if kind == "rnbd":
+        request.getfixturevalue("rnbd")
     target, attach, detach = BLOCK[kind]
     b.run(target)
     a.run(attach)
