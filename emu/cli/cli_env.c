@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The environment of a program on a host: for `muslin run`, as lines for a shell (muslin env), and as a file of the
- * Container Device Interface (muslin cdi), by which podman, Docker and Kubernetes add it to a container of any image.
+ * Container Device Interface (muslin cdi), by which podman and Docker add it to a container of any image.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -197,23 +197,27 @@ static json_t *cdi_device(const char *name, const char *host)
 			 cdi_mount(rundir_path(&cli_place, RUNDIR_TREE, tree), INSIDE "/" RUNDIR_TREE));
 }
 
-static json_t *cdi_devices(void)
+/* *digit: the name of a device begins with one. */
+static json_t *cdi_devices(bool *digit)
 {
 	json_t *shown = cli_request_all(json_pack("{s:s}", "command", "show")), *devices = json_array(), *n;
 	bool first = !strcmp(cli_run.name, "default");
 	char name[256];
 	size_t i;
 
+	*digit = false;
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
 	{
 		if (strcmp(cli_text(n, "type"), "ca") || json_is_false(json_object_get(n, "adapter")))
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", first ? "" : cli_run.name, first ? "" : ".",
 			 cli_text(n, "name"));
-		if (cdi_name_valid(name))
+		if (cdi_name_valid(name)) {
 			json_array_append_new(devices, cdi_device(name, cli_text(n, "name")));
-		else
+			*digit |= isdigit((unsigned char)*name) != 0;
+		} else {
 			fprintf(stderr, "muslin: \"%s\" cannot name a device: letters, digits and _-.: only\n", name);
+		}
 	}
 	json_decref(shown);
 	if (!json_array_size(devices))
@@ -246,12 +250,15 @@ static void cdi_write(const json_t *spec, const char *file)
 int cli_cdi(int argc, char **argv)
 {
 	const char *file = argc == 3 && !strcmp(argv[1], "-w") ? argv[2] : NULL;
-	json_t *spec;
+	json_t *spec, *devices;
+	bool digit;
 
 	if (argc != 1 && !file)
 		cli_fail(CLI_USAGE, "usage: muslin cdi [--name FABRIC] [-w FILE]");
-	spec = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind", CDI_CLASS, "devices", cdi_devices(),
-			 "containerEdits", cdi_edits());
+	devices = cdi_devices(&digit);
+	/* The oldest version of the specification that allows this, as old engines know no newer one. */
+	spec = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", digit ? "0.5.0" : "0.3.0", "kind", CDI_CLASS, "devices",
+			 devices, "containerEdits", cdi_edits());
 	if (!spec)
 		cli_fail(CLI_ERROR, "a path or a name of the fabric is not UTF-8");
 	if (file) {

@@ -311,7 +311,7 @@ static const struct command {
 	{ "down", cli_down, "", "stop it", false },
 	{ "run", cli_exec, "HOST [--] PROGRAM [ARGUMENT...]", "run a program on a host", false },
 	{ "env", cli_env, "[--json] HOST", "the environment of `run`, for a shell: eval \"$(muslin env h1)\"", false },
-	{ "cdi", cli_cdi, "[-w FILE]", "the hosts as devices for podman, Docker and Kubernetes", false },
+	{ "cdi", cli_cdi, "[-w FILE]", "the hosts as devices of containers, for podman and Docker", false },
 	{ "vm", cli_vm, "HOST [OPTION...] [-- PROGRAM...]", "boot a guest on a host", true },
 	{ "cp", cli_cp, "FILE... HOST:PATH | HOST:PATH FILE", "copy files to or from a running guest", false },
 	{ "show", cli_show, "[--json] [--counters] [NODE]", "nodes, ports, LIDs, states, rates, addresses", false },

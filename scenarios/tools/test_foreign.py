@@ -144,7 +144,7 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
     new_fabric.command("cdi", "-w", file)
     spec = json.loads(file.read_text())
     assert spec == json.loads(new_fabric.command("cdi"))
-    assert spec["kind"] == "muslin.dev/hca" and spec["cdiVersion"] == "0.5.0"
+    assert spec["kind"] == "muslin.dev/hca" and spec["cdiVersion"] == "0.3.0"
     assert [d["name"] for d in spec["devices"]] == [f"{new_fabric.name}.h1", f"{new_fabric.name}.h2"]
     programs = "rping", "ibv_devinfo"
     containers = [cdi_container(new_fabric, h, distroless(folder / h, *programs)) for h in ("h1", "h2")]
@@ -161,6 +161,34 @@ def test_cdi_has_hosts_with_an_adapter(new_fabric):
     names = [d["name"] for d in json.loads(new_fabric.command("cdi"))["devices"]]
     assert names == [f"{new_fabric.name}.{host}" for host in ("n2", "r1")]
     assert [n["name"] for n in new_fabric.show()["nodes"] if n.get("adapter") is False] == ["n1"]
+
+
+def two_hosts(*names):
+    """A dump of two hosts with these descriptions."""
+    links = "".join(f'[{i}] "H-{i}"[1] # "x" lid {i} 4xHDR\n' for i in (1, 2))
+    return f'Switch 4 "S-9"\n{links}' + "".join(f'Ca 1 "H-{i}" # "{n}"\n' for i, n in enumerate(names, 1))
+
+
+@pytest.mark.parametrize(
+    "name, allowed", [("node1 mlx5_0", True), ("1u-node", True), ("(odd)", False), ("x_", False), ("a+b", False)]
+)
+def test_cdi_names_of_a_dump(new_fabric, name, allowed):
+    """A host whose name is not one of a device is left out with a message; the others have theirs."""
+    new_fabric.up(two_hosts(name, "other"))
+    file = new_fabric.folder / "muslin.json"
+    out = new_fabric.command("cdi", "-w", file)
+    spec, device = json.loads(file.read_text()), f"{new_fabric.name}.{name.split()[0]}"
+    assert spec["cdiVersion"] == "0.3.0"
+    assert [d["name"] for d in spec["devices"]] == [device] * allowed + [f"{new_fabric.name}.other"]
+    assert out == ("" if allowed else f'muslin: "{device}" cannot name a device: letters, digits and _-.: only\n')
+
+
+def test_cdi_of_names_with_a_digit(new_fabric):
+    """Needs a newer version of the interface: in the default fabric the names of the devices are those of the hosts."""
+    new_fabric.env["MUSLIN_NAME"] = new_fabric.name = "default"
+    new_fabric.up(two_hosts("1u", "other"))
+    spec = json.loads(new_fabric.command("cdi"))
+    assert spec["cdiVersion"] == "0.5.0" and [d["name"] for d in spec["devices"]] == ["1u", "other"]
 
 
 def cdi_container(fabric, host, root):
