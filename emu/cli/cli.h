@@ -56,6 +56,11 @@ const char *cli_text(const json_t *o, const char *key); /* "" if missing */
 long long cli_number(const json_t *o, const char *key); /* 0 if missing */
 /* Short identification of a node in a list: "lid 5"; its binding, such as "roce", if its port is not InfiniBand. */
 const char *cli_node_id(const json_t *node, char *text, size_t size);
+/*
+ * Prints a line of @text. @at: where a port's state is, which has a colour on a terminal, unless NO_COLOR is in the environment;
+ * 0: none.
+ */
+void cli_line(const char *text, size_t at);
 /* Sets the environment of a program on @host, with the preload library; exits if there is no such host. */
 void cli_env_set(const char *host);
 double cli_seconds(void); /* CLOCK_MONOTONIC */

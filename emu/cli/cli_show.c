@@ -6,6 +6,8 @@
 
 #include "emu/cli/cli.h"
 
+#define STATE_AT 8 /* column of a port's state */
+
 struct show {
 	bool json, counters, topology, svg;
 	const char *node;
@@ -45,9 +47,37 @@ static void print_counters(const json_t *owner)
 	}
 }
 
+/* SGR parameter of ECMA-48 for a state: green, red, or yellow for one between. */
+static int state_colour(const char *state, size_t len)
+{
+	static const struct {
+		const char *state;
+		int colour;
+	} of[] = { { "Active", 32 }, { "up", 32 }, { "Down", 31 }, { "down", 31 } };
+	size_t i;
+
+	for (i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		if (strlen(of[i].state) == len && !memcmp(of[i].state, state, len))
+			return of[i].colour;
+	return 33;
+}
+
+void cli_line(const char *text, size_t at)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	bool plain = (no && *no) || !term || !strcmp(term, "dumb") || !isatty(STDOUT_FILENO);
+	size_t len = at && at < strlen(text) ? strcspn(text + at, " ") : 0;
+
+	if (plain || !len)
+		puts(text);
+	else
+		printf("%.*s\033[%dm%.*s\033[0m%s\n", (int)at, text, state_colour(text + at, len), (int)len, text + at,
+		       text + at + len);
+}
+
 static void print_port(const json_t *p)
 {
-	char link[32] = "", peer[96] = "-";
+	char link[32] = "", peer[96] = "-", line[256];
 
 	if (json_object_get(p, "rate") && !json_object_get(p, "speed"))
 		snprintf(link, sizeof(link), "%g", json_number_value(json_object_get(p, "rate")));
@@ -56,9 +86,10 @@ static void print_port(const json_t *p)
 			 json_number_value(json_object_get(p, "rate")));
 	if (*cli_text(p, "peer"))
 		snprintf(peer, sizeof(peer), "%s:%lld", cli_text(p, "peer"), cli_number(p, "peer_port"));
-	printf("  %4lld  %-11s %-12s %-13s %s%s\n", cli_number(p, "num"), cli_text(p, "state"),
-	       cli_text(p, "phys_state"), link, peer,
-	       json_is_true(json_object_get(p, "unplugged")) ? " (unplugged)" : "");
+	snprintf(line, sizeof(line), "  %4lld  %-11s %-12s %-13s %s%s", cli_number(p, "num"), cli_text(p, "state"),
+		 cli_text(p, "phys_state"), link, peer,
+		 json_is_true(json_object_get(p, "unplugged")) ? " (unplugged)" : "");
+	cli_line(line, STATE_AT);
 	print_counters(p);
 }
 
@@ -97,6 +128,7 @@ static void print_node(const json_t *n)
 
 static void print_ethernet(const json_t *e)
 {
+	char line[256];
 	json_t *sw, *p;
 	size_t i, k;
 
@@ -105,8 +137,9 @@ static void print_ethernet(const json_t *e)
 		printf("ethernet %s\n", cli_text(sw, "name"));
 		json_array_foreach(json_object_get(sw, "ports"), k, p)
 		{
-			printf("  %4lld  %-11s %s:%lld\n", cli_number(p, "num"), cli_text(p, "state"),
-			       cli_text(p, "peer"), cli_number(p, "peer_port"));
+			snprintf(line, sizeof(line), "  %4lld  %-11s %s:%lld", cli_number(p, "num"),
+				 cli_text(p, "state"), cli_text(p, "peer"), cli_number(p, "peer_port"));
+			cli_line(line, STATE_AT);
 			print_counters(p);
 		}
 	}

@@ -83,9 +83,9 @@ static struct rate *top_rates(const json_t *before, const json_t *after, double 
 	return r;
 }
 
-/* Prints a line, truncated to the terminal's width (0: no limit). */
-static void top_line(int columns, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void top_line(int columns, const char *fmt, ...)
+/* Prints a line, truncated to the terminal's width (0: no limit); with a port's state @at this column (0: none). */
+static void top_line(int columns, size_t at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void top_line(int columns, size_t at, const char *fmt, ...)
 {
 	char text[320];
 	va_list ap;
@@ -93,7 +93,9 @@ static void top_line(int columns, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	printf("%.*s\n", columns > 0 ? columns : (int)sizeof(text), text);
+	if (columns > 0 && columns < (int)sizeof(text))
+		text[columns] = 0;
+	cli_line(text, at);
 }
 
 /* @rows: lines for ports, 0: all. */
@@ -107,12 +109,12 @@ static void print_rates(const json_t *before, const json_t *after, double dt, si
 		width = max(width, (int)strlen(r[i].name));
 	if (columns) /* the rates are visible even if the name is long */
 		width = min(width, max(columns - 48, 8));
-	top_line(columns, "%-*s %-7s %9s %9s %11s", width, "port", "state", "out Gb/s", "in Gb/s", "packets/s");
+	top_line(columns, 0, "%-*s %-7s %9s %9s %11s", width, "port", "state", "out Gb/s", "in Gb/s", "packets/s");
 	for (i = 0; i < n && (!rows || i < rows); i++)
-		top_line(columns, "%-*.*s %-7s %9.3f %9.3f %11.0f", width, width, r[i].name, r[i].state, r[i].out,
-			 r[i].in, r[i].packets);
+		top_line(columns, (size_t)width + 1, "%-*.*s %-7s %9.3f %9.3f %11.0f", width, width, r[i].name,
+			 r[i].state, r[i].out, r[i].in, r[i].packets);
 	if (rows && n > rows)
-		top_line(columns, "... and %zu ports more", n - rows);
+		top_line(columns, 0, "... and %zu ports more", n - rows);
 	free(r);
 }
 

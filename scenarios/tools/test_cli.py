@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -137,6 +138,41 @@ def test_help_of_one_command_is_its_own(new_fabric):
     assert "down" not in new_fabric.command("help", "up")
 
 
+def on_terminal(fabric, *words, **env):
+    """What `muslin WORDS` prints on a terminal."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    argv = [str(w) for w in (fabric.muslin, *words)]
+    process = subprocess.Popen(
+        argv, stdin=slave, stdout=slave, stderr=slave, env={**fabric.env, "TERM": "xterm", **env}, user=fabric.user
+    )
+    os.close(slave)
+    seen = b""
+    try:
+        while got := os.read(master, 4096):
+            seen += got
+    except OSError:  # EIO: the program has ended
+        pass
+    os.close(master)
+    assert process.wait(10) == 0
+    return seen.decode()
+
+
+def test_states_have_colours_on_a_terminal(shared_fabric):
+    """Green, or red for a link that is down; nowhere else, nor with NO_COLOR or on a terminal that has none."""
+    show, top = ["show", "h8"], ["top", "-n", "1", "--interval", "0.1"]
+    assert "\033[32mActive\033[0m" in on_terminal(shared_fabric, *show)
+    shared_fabric.command("link", "h8:1", "down")
+    assert "\033[31mDown\033[0m" in on_terminal(shared_fabric, *show)
+    assert re.search(r"^h8:1 +\033\[31mDown\033\[0m ", on_terminal(shared_fabric, *top), re.M)
+    shared_fabric.command("link", "h8:1", "up")
+    wait_until(lambda: shared_fabric.port("h8")["state"] == "Active", 20, "the link")
+    for words in show, top:
+        assert "\033[0m" not in on_terminal(shared_fabric, *words, NO_COLOR="1")
+        assert "\033[0m" not in on_terminal(shared_fabric, *words, TERM="dumb")
+        assert "\033" not in shared_fabric.command(*words)
+
+
 def test_top_fits_the_terminal(shared_fabric):
     """40 columns and 10 rows: no longer lines, no more rows, the rest is counted; q ends it."""
     master, slave = pty.openpty()
@@ -155,6 +191,6 @@ def test_top_fits_the_terminal(shared_fabric):
     os.write(master, b"q")
     assert top.wait(5) == 0
     os.close(master)
-    lines = seen.decode().split("\033[2J")[1].splitlines()
+    lines = re.sub(r"\033\[\d+m", "", seen.decode().split("\033[2J")[1]).splitlines()
     assert len(lines) < 10 and max(map(len, lines)) <= 40 and lines[0].startswith("port")
     assert lines[8].startswith("... and ")
