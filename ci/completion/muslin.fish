@@ -21,3 +21,24 @@ complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
 complete -c muslin -n "__fish_seen_subcommand_from env" -l json
 complete -c muslin -n "__fish_seen_subcommand_from show" -l json -l counters -l topology -l svg
 complete -c muslin -n "__fish_seen_subcommand_from up partitions" -F
+set -l vm "__fish_seen_subcommand_from vm"
+complete -c muslin -n $vm -l mem -x -d memory
+complete -c muslin -n $vm -l cpus -x -d processors
+complete -c muslin -n $vm -l arch -x -a "amd64 arm64"
+complete -c muslin -n $vm -l kernel -r -a newest
+complete -c muslin -n $vm -l qemu -r -a newest
+complete -c muslin -n $vm -l qemu-arg -x -d "argument for QEMU"
+complete -c muslin -n $vm -l model -x -a "muslin connectx"
+complete -c muslin -n $vm -l image -r -a debian
+complete -c muslin -n $vm -l ssh-port -x -d "port of SSH"
+complete -c muslin -n $vm -l share -r -d "folder in the guest"
+complete -c muslin -n $vm -l packages -x -d "Debian packages"
+complete -c muslin -n $vm -l module -x -d "kernel modules"
+complete -c muslin -n $vm -l append -x -d "for the kernel"
+complete -c muslin -n $vm -l tcp -x -d "ports for programs in host mode"
+complete -c muslin -n $vm -l console -r -d "file for the console"
+complete -c muslin -n $vm -l snapshot -d "resume from a snapshot"
+complete -c muslin -n $vm -l no-snapshot -d boot
+complete -c muslin -n $vm -l print -d "arguments for QEMU"
+complete -c muslin -n $vm -l build -d "the image alone"
+complete -c muslin -n $vm -l help

@@ -155,6 +155,9 @@ def test_rpm(request):
         (["run", "h"], {"h1", "h2"}),
         (["link", "h1:1", "d"], {"down"}),
         (["show", "--j"], {"--json"}),
+        (["vm", "h"], {"h1", "h2"}),
+        (["vm", "h1", "--sn"], {"--snapshot"}),
+        (["vm", "h1", "--model", ""], {"muslin", "connectx"}),
     ],
 )
 def test_completion_in_bash(shared_fabric, typed, offered):
@@ -163,6 +166,19 @@ def test_completion_in_bash(shared_fabric, typed, offered):
     script = f"source {TREE}/ci/completion/muslin; {line}; _muslin; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     got = set(output("bash", "-c", script, env=shared_fabric.env).split())
     assert offered <= got, got
+
+
+def test_completion_of_guests_options(muslin_programs):
+    """Each shell offers all options of `muslin vm`."""
+    said = output(muslin_programs / "muslin", "vm", "--help")
+    options = set(re.findall(r"^  (?:.*, )?--([a-z-]+)", said, re.M)) | {"snapshot"}
+    assert {"share", "image", "no-snapshot"} < options
+    texts = [(TREE / "ci/completion" / file).read_text() for file in ("muslin", "_muslin", "muslin.fish")]
+    bash = re.search(r"^\tvm\)\n((?:\t\techo .*\n)+)", texts[0], re.M)[1]
+    zsh = re.search(r"_arguments '--mem.*?^\tfi", texts[1], re.M | re.S)[0]
+    assert set(re.findall(r"--([a-z-]+)", bash)) - {"name"} == options
+    assert set(re.findall(r"'\*?--([a-z-]+)\[", zsh)) == options
+    assert set(re.findall(r"-n \$vm -l ([a-z-]+)", texts[2])) == options
 
 
 SIM = ("muslin-sim", "_muslin-sim", "muslin-sim.fish")
