@@ -157,7 +157,8 @@ class Fabric:
             except ProcessFailed as e:
                 if not split or UNSPLIT not in str(e):
                     raise
-                self.unsplit.append(next(line for line in str(e).splitlines() if UNSPLIT in line))
+                message = next(line for line in str(e).splitlines() if UNSPLIT in line)
+                self.unsplit.append(message.removeprefix("muslin: "))
                 self.command(*argv, *args, timeout=timeout, pass_fds=(end,))
         finally:
             os.close(end)

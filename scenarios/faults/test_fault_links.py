@@ -165,7 +165,7 @@ def test_one_guid_twice(new_fabric):
 
 def bandwidth(fabric, server, client, seconds=1):
     """MiB/s of writes from @client to @server."""
-    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", str(seconds)]
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", str(seconds), "-u", "20"]
     _, out = fabric.pair((server, *args), (client, *args, fabric.ip(server)), timeout=60)
     return float(re.findall(r"^\s*65536\s.*$", out, re.M)[-1].split()[3])
 
@@ -184,8 +184,8 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     spine = {h: spine_between(fabric, "h1", h) for h in ("h5", "h6", "h7", "h8")}
     victim = next(h for h in ("h6", "h7", "h8") if spine[h] == spine["h5"])
     free = next(h for h in ("h6", "h7", "h8") if spine[h] != spine["h5"])
-    slow = fabric.fault("h5", "rate", bps="20M", dir="in", opcode="rc")
-    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64", "-q", "4"]
+    slow = fabric.fault("h5", "rate", bps="4M", dir="in", opcode="rc")
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64", "-q", "4", "-u", "20"]
     hog = [fabric.start("h5", *args), fabric.start("h1", *args, fabric.ip("h5"))]
     wait_until(lambda: slow.report()["held"] > 50, 20, "a full buffer", 0.2)
     uplink = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == spine["h5"])
