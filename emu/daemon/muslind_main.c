@@ -95,12 +95,14 @@ static struct fabric_topology *muslind_load(const char *topology)
 }
 
 /* --keep-lids: the LMC is the maximum in the topology, unless given on the command line. */
-static void keep_lids(struct daemon *d, struct fabric_topology *t)
+static void keep_lids(struct daemon *d, struct fabric_topology *mine)
 {
-	int lmc = fabric_topology_keep_lids(t);
+	/* the same for all shards */
+	int lmc = fabric_topology_keep_lids(d->whole ?: mine);
 
 	if (lmc < 0)
 		muslind_fail("--keep-lids: the topology gives no LIDs");
+	mine->keep_lids = true;
 	d->opt.lmc = d->opt.lmc ? d->opt.lmc : (u8)lmc;
 }
 
