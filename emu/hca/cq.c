@@ -95,15 +95,12 @@ void hca_cq_overflow_run(struct loop_task *t, struct now now)
 		list_del(batch.next);
 }
 
-static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe)
+static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe, enum hca_fault_cqe fate)
 {
 	struct hca *hca = qp->hca;
-	enum hca_fault_cqe fate = HCA_FAULT_CQE_GOES;
 
 	cqe->qpn = qp->qpn;
 	cqe->port = qp->attr.port;
-	if (hca_faulty(hca))
-		fate = hca_fault_complete(qp, cqe);
 	if (unlikely(fate == HCA_FAULT_CQE_LOST))
 		return;
 	if (unlikely(fate == HCA_FAULT_CQE_OVERRUN || cq->error || cq->ops->complete(cq->fe, cqe))) {
@@ -117,9 +114,10 @@ static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe)
 	list_add(&hca->dirty, &cq->dirty);
 }
 
-void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe)
+void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe, u8 opcode)
 {
-	complete(qp->send_cq, qp, cqe);
+	complete(qp->send_cq, qp, cqe,
+		 hca_faulty(qp->hca) ? hca_fault_complete_send(qp, cqe, opcode) : HCA_FAULT_CQE_GOES);
 }
 
 void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe)
@@ -135,7 +133,7 @@ void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe)
 	} else if (qp->srq) {
 		cqe->srqn = qp->srq->srqn;
 	}
-	complete(cq, qp, cqe);
+	complete(cq, qp, cqe, hca_faulty(qp->hca) ? hca_fault_complete_recv(qp, cqe) : HCA_FAULT_CQE_GOES);
 }
 
 /* A flush may call a user inside the daemon that posts and completes again: each CQ is flushed once, the task flushes

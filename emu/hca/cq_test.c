@@ -46,7 +46,7 @@ static void check_bursts(struct fixture *f)
 	wq = fixture_qp(f, HCA_QPT_RC, cq, 0);
 	qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
 	fixture_move(f, wq, HCA_QPS_RTS);
-	hca_complete_send(qp, &out);
+	hca_complete_send(qp, &out, HCA_WR_SEND);
 	hca_complete_recv(qp, &out);
 	row(1, "no event within a burst", readies == 0);
 	hca_flush(f->hca);
@@ -55,7 +55,7 @@ static void check_bursts(struct fixture *f)
 	row(3, "none without completions", readies == 1);
 	row(4, "QP and port are filled in",
 	    hca_soft_cq_poll(cq, cqe, 8) == 2 && cqe[0].qpn == qp->qpn && cqe[0].port == 1 && cqe[0].token == 5);
-	hca_complete_send(qp, &out);
+	hca_complete_send(qp, &out, HCA_WR_SEND);
 	loop_run_idle(f->loop, 0);
 	row(5, "the loop flushes what the transport did not", readies == 2);
 	row(6, "in use", hca_soft_cq_destroy(cq) == -EBUSY);
@@ -80,7 +80,7 @@ static void check_overflow(struct fixture *f)
 	}
 	memset(f->events, 0, sizeof(f->events));
 	for (i = 0; i < 4; i++)
-		hca_complete_send(qp[0], &out);
+		hca_complete_send(qp[0], &out, HCA_WR_SEND);
 	row(20, "one event", f->events[HCA_EVENT_CQ_ERR] == 1 && f->last.number == hca_soft_cq_number(cq));
 	row(21, "QPs fail later, not under the transport's feet", qp[0]->state == HCA_QPS_RTS);
 	loop_run_idle(f->loop, 0);
@@ -89,7 +89,7 @@ static void check_overflow(struct fixture *f)
 	row(24, "others continue", qp[2]->state == HCA_QPS_RTS);
 	row(25, "counted", hca_counter(f->hca, 1, HCA_CNT_CQ_OVERFLOW) == 2);
 	row(26, "what was complete stays", hca_soft_cq_poll(cq, cqe, 8) == 2);
-	hca_complete_send(qp[0], &out);
+	hca_complete_send(qp[0], &out, HCA_WR_SEND);
 	row(27, "the CQ accepts no more", hca_soft_cq_poll(cq, cqe, 8) == 0);
 	for (i = 0; i < 3; i++)
 		hca_soft_wq_destroy(wq[i]);
@@ -122,8 +122,8 @@ static void check_overflows(struct fixture *f)
 		post_recv(wq[4], i, 1);
 	memset(f->events, 0, sizeof(f->events));
 	for (i = 0; i < 3; i++) {
-		hca_complete_send(qp[1], &out);
-		hca_complete_send(qp[2], &out);
+		hca_complete_send(qp[1], &out, HCA_WR_SEND);
+		hca_complete_send(qp[2], &out, HCA_WR_SEND);
 	}
 	row(31, "an event each", f->events[HCA_EVENT_CQ_ERR] == 2);
 	loop_run_idle(f->loop, 0);

@@ -85,9 +85,9 @@ int hca_xrc_srq(struct hca_qp *qp, u32 srqn);
 /*
  * Completions: @cqe's qpn and port are filled in, and srqn except for an XRC_TGT. A full CQ raises CQ_ERR and fails
  * the QPs of the CQ. hca_flush() calls the front end's flush; the transport calls it at the end of a burst (and the
- * HCA before the loop sleeps).
+ * HCA before the loop sleeps). @opcode: the work request's, enum hca_wr_opcode; faults distinguish it.
  */
-void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe);
+void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe, u8 opcode);
 void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe);
 void hca_flush(struct hca *hca);
 

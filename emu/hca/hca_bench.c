@@ -59,7 +59,7 @@ static void bench_messages(struct fixture *f, struct hca_soft_cq *cq, struct hca
 	report("post, pull and done of a send", t, ROUNDS);
 	t = now_ns();
 	for (i = 0; i < ROUNDS; i++) {
-		hca_complete_send(qp, &cqe);
+		hca_complete_send(qp, &cqe, HCA_WR_SEND);
 		if ((i & 15) == 15) {
 			hca_flush(f->hca);
 			while (hca_soft_cq_poll(cq, &polled, 1))

@@ -32,8 +32,8 @@ enum queue {
 
 struct hca_fault {
 	struct fault ft; /* must be the first member */
+	u64 opcodes;     /* bits of send_op() and recv_op() */
 	u32 err;
-	u16 opcodes; /* bits of op_bit() */
 	u8 queue, status, object, event, port, profile;
 	struct hca_caps caps;
 };
@@ -124,19 +124,23 @@ static bool parse_errno(void *to, const char *value)
 	return false;
 }
 
-/* The bit of a work request or completion, by its completion opcode. */
-static u16 op_bit(u8 completion)
+/*
+ * Opcodes are bits: of a send, by its work request (so that SEND and SEND with immediate differ, which complete alike),
+ * and of a receive, by its completion.
+ */
+#define OP(opcode)  BIT_ULL(HCA_WR_##opcode)
+#define OP_RECV     BIT_ULL(HCA_WR_OPCODES)
+#define OP_RECV_IMM BIT_ULL(HCA_WR_OPCODES + 1)
+#define OP_RECVS    (OP_RECV | OP_RECV_IMM)
+
+static u64 recv_op(u8 completion)
 {
-	switch (completion) {
-	case HCA_WC_RECV:
-		return 1 << 8;
-	case HCA_WC_RECV_RDMA_WITH_IMM:
-		return 1 << 9;
-	case HCA_WC_LSO:
-		return BIT(HCA_WC_SEND);
-	default:
-		return completion < HCA_WC_LSO ? (u16)BIT(completion) : 0;
-	}
+	return completion == HCA_WC_RECV_RDMA_WITH_IMM ? OP_RECV_IMM : OP_RECV;
+}
+
+static u64 send_op(u8 opcode)
+{
+	return opcode < HCA_WR_OPCODES ? BIT_ULL(opcode) : 0;
 }
 
 /* Parses a list such as "write,read". */
@@ -144,18 +148,22 @@ static bool parse_opcodes(void *to, const char *value)
 {
 	static const struct {
 		const char *name;
-		u16 bits;
-	} names[] = { { "send", BIT(HCA_WC_SEND) },
-		      { "write", BIT(HCA_WC_RDMA_WRITE) },
-		      { "read", BIT(HCA_WC_RDMA_READ) },
-		      { "atomic", BIT(HCA_WC_COMP_SWAP) | BIT(HCA_WC_FETCH_ADD) },
-		      { "comp_swap", BIT(HCA_WC_COMP_SWAP) },
-		      { "fetch_add", BIT(HCA_WC_FETCH_ADD) },
-		      { "bind_mw", BIT(HCA_WC_BIND_MW) },
-		      { "local_inv", BIT(HCA_WC_LOCAL_INV) },
-		      { "recv", BIT(8) },
-		      { "recv_imm", BIT(9) } };
-	u16 *bits = to;
+		u64 bits;
+	} names[] = { { "send", OP(SEND) | OP(SEND_WITH_IMM) | OP(SEND_WITH_INV) },
+		      { "send_imm", OP(SEND_WITH_IMM) },
+		      { "send_inv", OP(SEND_WITH_INV) },
+		      { "write", OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) },
+		      { "write_imm", OP(RDMA_WRITE_WITH_IMM) },
+		      { "read", OP(RDMA_READ) },
+		      { "atomic", OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) },
+		      { "comp_swap", OP(ATOMIC_CMP_AND_SWP) },
+		      { "fetch_add", OP(ATOMIC_FETCH_AND_ADD) },
+		      { "bind_mw", OP(BIND_MW) },
+		      { "local_inv", OP(LOCAL_INV) },
+		      { "reg_mr", OP(REG_MR) },
+		      { "recv", OP_RECV },
+		      { "recv_imm", OP_RECV_IMM } };
+	u64 *bits = to;
 	size_t n;
 	u32 i;
 
@@ -222,9 +230,9 @@ static bool parse_profile(void *to, const char *value)
 #define BY(fn, text)                 .parse = fn, .wants = text
 #define STATUSES                     "a completion status such as LOC_PROT_ERR or RETRY_EXC_ERR"
 #define EVENTS                       "an event such as PORT_ERR, DEVICE_FATAL, SM_CHANGE or QP_FATAL"
-#define OPCODES                                                                                                       \
-	"send, write, read, atomic, comp_swap, fetch_add, bind_mw, local_inv, recv, recv_imm, or several, separated " \
-	"by commas"
+#define OPCODES                                                                                                        \
+	"send, send_imm, send_inv, write, write_imm, read, atomic, comp_swap, fetch_add, bind_mw, local_inv, reg_mr, " \
+	"recv, recv_imm, or several, separated by commas"
 #define OWN(key) [F_##key - FAULT_OWN]
 static const struct spec_field keys[] = {
 	OWN(QUEUE) = KEY("queue", SPEC_OTHER, queue, BY(parse_queue, "send, recv or both")),
@@ -268,22 +276,25 @@ static bool concerns_qp(const struct fault *ft, const struct hca_qp *qp)
 
 struct queue_of {
 	const struct hca_qp *qp;
-	u16 opcodes;
+	u64 opcodes;
 	u8 queue;
 };
 
+/* error and event count sends, unless opcode= names receives. */
 static bool concerns_queue(const struct fault *ft, const void *ctx)
 {
 	const struct queue_of *q = ctx;
-	u8 queue = hca_fault_const(ft)->queue;
+	u8 queue = hca_fault_const(ft)->queue, at = ft->kind->at;
 
+	if (q->queue == QUEUE_RECV && (at == HCA_FAULT_ERROR || at == HCA_FAULT_EVENT) && !fault_given(ft, F_OPCODE))
+		return false;
 	return concerns_qp(ft, q->qp) && (!queue || queue == q->queue) &&
 	       (!fault_given(ft, F_OPCODE) || hca_fault_const(ft)->opcodes & q->opcodes);
 }
 
 /* The first fault of the hook that selects this work request or completion; NULL: none. */
 static const struct hca_fault *chosen(struct hca *hca, enum hca_fault_hook hook, const struct hca_qp *qp, u8 queue,
-				      u16 opcodes)
+				      u64 opcodes)
 {
 	struct queue_of q = { qp, opcodes, queue };
 	struct fault *ft;
@@ -318,14 +329,7 @@ void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool wanted))
 int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes)
 {
 	const struct hca_qp *qp = hca_qp_get(ctx, qpn);
-	const struct hca_fault *ft;
-	u16 bits = 0;
-	u32 i;
-
-	for (i = 0; i < HCA_WR_OPCODES; i++)
-		if (opcodes & BIT_ULL(i))
-			bits |= op_bit(hca_operations[i].completion);
-	ft = qp ? chosen(ctx->hca, HCA_FAULT_POST, qp, QUEUE_SEND, bits) : NULL;
+	const struct hca_fault *ft = qp ? chosen(ctx->hca, HCA_FAULT_POST, qp, QUEUE_SEND, opcodes) : NULL;
 
 	if (!ft)
 		return 0;
@@ -388,16 +392,21 @@ static void event_raise(struct hca *hca, const struct hca_fault *ft, struct hca_
 								: 1);
 }
 
-void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr)
+/* error and event at a work request, or at a completed receive. */
+static void request_faults(struct hca_qp *qp, u8 queue, u64 opcode)
 {
-	u16 bit = wr->opcode < HCA_WR_OPCODES ? op_bit(hca_operations[wr->opcode].completion) : 0;
 	const struct hca_fault *ft;
 
-	if (chosen(qp->hca, HCA_FAULT_ERROR, qp, QUEUE_SEND, bit))
+	if (chosen(qp->hca, HCA_FAULT_ERROR, qp, queue, opcode))
 		fail_later(qp);
-	ft = chosen(qp->hca, HCA_FAULT_EVENT, qp, QUEUE_SEND, bit);
+	ft = chosen(qp->hca, HCA_FAULT_EVENT, qp, queue, opcode);
 	if (ft)
 		event_raise(qp->hca, ft, qp);
+}
+
+void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr)
+{
+	request_faults(qp, QUEUE_SEND, send_op(wr->opcode));
 }
 
 bool hca_fault_recv(struct hca_qp *qp)
@@ -405,23 +414,33 @@ bool hca_fault_recv(struct hca_qp *qp)
 	return !chosen(qp->hca, HCA_FAULT_RNR, qp, QUEUE_RECV, 0);
 }
 
-enum hca_fault_cqe hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe)
+static enum hca_fault_cqe completion_faults(struct hca_qp *qp, struct hca_cqe *cqe, u8 queue, u64 opcode)
 {
-	u8 queue = cqe->opcode & HCA_WC_RECV ? QUEUE_RECV : QUEUE_SEND;
-	u16 bit = op_bit(cqe->opcode);
-	const struct hca_fault *ft;
+	const struct hca_fault *ft = chosen(qp->hca, HCA_FAULT_COMPLETE, qp, queue, opcode);
 
-	if (cqe->status != HCA_WC_SUCCESS)
-		return HCA_FAULT_CQE_GOES;
-	ft = chosen(qp->hca, HCA_FAULT_COMPLETE, qp, queue, bit);
 	if (ft) {
 		cqe->status = ft->status;
 		cqe->byte_len = 0;
 		fail_later(qp);
 	}
-	if (chosen(qp->hca, HCA_FAULT_OVERRUN, qp, queue, bit))
+	if (chosen(qp->hca, HCA_FAULT_OVERRUN, qp, queue, opcode))
 		return HCA_FAULT_CQE_OVERRUN;
-	return chosen(qp->hca, HCA_FAULT_LOSE, qp, queue, bit) ? HCA_FAULT_CQE_LOST : HCA_FAULT_CQE_GOES;
+	return chosen(qp->hca, HCA_FAULT_LOSE, qp, queue, opcode) ? HCA_FAULT_CQE_LOST : HCA_FAULT_CQE_GOES;
+}
+
+enum hca_fault_cqe hca_fault_complete_send(struct hca_qp *qp, struct hca_cqe *cqe, u8 opcode)
+{
+	if (cqe->status != HCA_WC_SUCCESS)
+		return HCA_FAULT_CQE_GOES;
+	return completion_faults(qp, cqe, QUEUE_SEND, send_op(opcode));
+}
+
+enum hca_fault_cqe hca_fault_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe)
+{
+	if (cqe->status != HCA_WC_SUCCESS)
+		return HCA_FAULT_CQE_GOES;
+	request_faults(qp, QUEUE_RECV, recv_op(cqe->opcode));
+	return completion_faults(qp, cqe, QUEUE_RECV, recv_op(cqe->opcode));
 }
 
 static bool concerns_object(const struct fault *ft, const void *object)
@@ -511,6 +530,28 @@ static int caps_check(struct fault *ft, char *err, size_t err_len)
 	return 0;
 }
 
+/* An opcode of a queue that the fault does not act on would never match. */
+static int opcode_check(struct fault *base, char *err, size_t err_len)
+{
+	const struct hca_fault *ft = hca_fault(base);
+	bool post = base->kind->at == HCA_FAULT_POST;
+
+	if (!fault_given(base, F_OPCODE))
+		return 0;
+	if ((post || ft->queue == QUEUE_SEND) && ft->opcodes & OP_RECVS)
+		return spec_refuse(err, err_len, "opcode: a receive is no %s", post ? "call that posts sends" : "send");
+	if (ft->queue == QUEUE_RECV && ft->opcodes & ~OP_RECVS)
+		return spec_refuse(err, err_len, "opcode: a send is no receive: those are recv and recv_imm");
+	return 0;
+}
+
+static int error_check(struct fault *ft, char *err, size_t err_len)
+{
+	if (fault_given(ft, F_OPCODE) && !(ft->given & FAULT_PICK_KEYS))
+		return spec_refuse(err, err_len, "error: which work request? It needs nth=, every= or the like");
+	return 0;
+}
+
 static int event_check(struct fault *ft, char *err, size_t err_len)
 {
 	struct hca *hca = ft->set->owner;
@@ -540,18 +581,19 @@ static void stuck_undo(struct fault *ft)
 static const struct fault_kind hca_kinds[] = {
 	{ .name = "complete",
 	  .at = HCA_FAULT_COMPLETE,
+	  .prepare = opcode_check,
 	  .required = BIT_ULL(F_STATUS),
 	  .allowed = CHOICE | BIT_ULL(F_QUEUE) },
-	{ .name = "lose", .at = HCA_FAULT_LOSE, .allowed = CHOICE | BIT_ULL(F_QUEUE) },
-	{ .name = "overrun", .at = HCA_FAULT_OVERRUN, .allowed = CHOICE | BIT_ULL(F_QUEUE) },
-	{ .name = "error", .at = HCA_FAULT_ERROR, .apply = error_apply, .allowed = CHOICE },
+	{ .name = "lose", .at = HCA_FAULT_LOSE, .prepare = opcode_check, .allowed = CHOICE | BIT_ULL(F_QUEUE) },
+	{ .name = "overrun", .at = HCA_FAULT_OVERRUN, .prepare = opcode_check, .allowed = CHOICE | BIT_ULL(F_QUEUE) },
+	{ .name = "error", .at = HCA_FAULT_ERROR, .apply = error_apply, .prepare = error_check, .allowed = CHOICE },
 	{ .name = "stuck", .at = HCA_FAULT_STUCK, .undo = stuck_undo, .allowed = QUEUES },
 	{ .name = "rnr", .at = HCA_FAULT_RNR, .allowed = QUEUES },
 	{ .name = "refuse",
 	  .at = HCA_FAULT_REFUSE,
 	  .required = BIT_ULL(F_OBJECT),
 	  .allowed = FAULT_PICK_KEYS | BIT_ULL(F_ERRNO) },
-	{ .name = "post", .at = HCA_FAULT_POST, .allowed = CHOICE | BIT_ULL(F_ERRNO) },
+	{ .name = "post", .at = HCA_FAULT_POST, .prepare = opcode_check, .allowed = CHOICE | BIT_ULL(F_ERRNO) },
 	{ .name = "fatal", .at = HCA_FAULT_FATAL, .apply = fatal_apply },
 	{ .name = HCA_FAULT_UNPLUG, .at = HCA_FAULT_FATAL, .apply = fatal_apply },
 	{ .name = "event",

@@ -17,7 +17,7 @@ static const struct {
 	{ "refuse object=x", "object=x: object takes pd, mr" },
 	{ "refuse object=mr errno=EFOO", "errno=EFOO: errno takes ENOMEM" },
 	{ "rnr qpn=0x1000000", "qpn=0x1000000: qpn takes" },
-	{ "complete status=FATAL_ERR opcode=move", "opcode=move: opcode takes send, write, read" },
+	{ "complete status=FATAL_ERR opcode=move", "opcode=move: opcode takes send, send_imm, send_inv, write" },
 	{ "stuck opcode=write", "opcode=write: there is no \"opcode\"" },
 	{ "event name=PORT_ERR opcode=write", "event: which work request?" },
 	{ "event name=QP_FATAL", "event: an event of a queue pair needs nth=" },
@@ -93,7 +93,7 @@ static void check_completions(struct fixture *f)
 	hca_complete_recv(p.qp, &out);
 	for (i = 0; i < 2; i++) {
 		out = (struct hca_cqe){ .opcode = HCA_WC_SEND };
-		hca_complete_send(p.qp, &out);
+		hca_complete_send(p.qp, &out, HCA_WR_SEND);
 	}
 	row(20, "three completions", hca_soft_cq_poll(p.cq, cqe, 8) == 3);
 	row(21, "the second send has the status",
@@ -108,7 +108,7 @@ static void check_completions(struct fixture *f)
 	ft = arm(f, "overrun nth=1");
 	p = make(f);
 	out = (struct hca_cqe){ .opcode = HCA_WC_SEND };
-	hca_complete_send(p.qp, &out);
+	hca_complete_send(p.qp, &out, HCA_WR_SEND);
 	loop_run_idle(f->loop, 0);
 	row(24, "an overrun: its event, and the QP fails",
 	    f->events[HCA_EVENT_CQ_ERR] == 1 && p.qp->state == HCA_QPS_ERR);
@@ -116,21 +116,32 @@ static void check_completions(struct fixture *f)
 	unmake(&p);
 }
 
-static void complete_one(struct pair *p, u8 opcode)
-{
-	struct hca_cqe out = { .opcode = opcode };
+/* A completion: of a receive, or of a send by its work request. */
+struct done {
+	u8 completion, request;
+};
 
-	if (opcode & HCA_WC_RECV)
+static void complete_one(struct pair *p, const struct done *d)
+{
+	struct hca_cqe out = { .opcode = d->completion };
+
+	if (d->completion & HCA_WC_RECV)
 		hca_complete_recv(p->qp, &out);
 	else
-		hca_complete_send(p->qp, &out);
+		hca_complete_send(p->qp, &out, d->request);
 }
 
 /* Faults by opcode: of completions, of work requests, and of posts. */
 static void check_opcodes(struct fixture *f)
 {
-	static const u8 order[] = { HCA_WC_SEND,      HCA_WC_RDMA_WRITE, HCA_WC_RDMA_READ,
-				    HCA_WC_FETCH_ADD, HCA_WC_RDMA_WRITE, HCA_WC_RECV };
+	static const struct done order[] = {
+		{ HCA_WC_SEND, HCA_WR_SEND },
+		{ HCA_WC_RDMA_WRITE, HCA_WR_RDMA_WRITE },
+		{ HCA_WC_RDMA_READ, HCA_WR_RDMA_READ },
+		{ HCA_WC_FETCH_ADD, HCA_WR_ATOMIC_FETCH_AND_ADD },
+		{ HCA_WC_RDMA_WRITE, HCA_WR_RDMA_WRITE_WITH_IMM },
+		{ HCA_WC_RECV, 0 },
+	};
 	struct fault *ft = arm(f, "complete opcode=write nth=2 status=REM_OP_ERR");
 	struct hca_send_wr send = { .opcode = HCA_WR_RDMA_WRITE };
 	struct pair p = make(f);
@@ -138,7 +149,7 @@ static void check_opcodes(struct fixture *f)
 	u32 i, fatal = f->events[HCA_EVENT_QP_FATAL], errs = f->events[HCA_EVENT_PORT_ERR];
 
 	for (i = 0; i < ARRAY_SIZE(order); i++)
-		complete_one(&p, order[i]);
+		complete_one(&p, &order[i]);
 	hca_soft_cq_poll(p.cq, cqe, 8);
 	row(60, "the second write", cqe[4].status == HCA_WC_REM_OP_ERR && !cqe[1].status && !cqe[5].status);
 	row(61, "other opcodes do not match", ft->pick.seen == 2 && ft->pick.hits == 1);
@@ -149,7 +160,7 @@ static void check_opcodes(struct fixture *f)
 	ft = arm(f, "lose opcode=atomic,recv");
 	p = make(f);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
-		complete_one(&p, order[i]);
+		complete_one(&p, &order[i]);
 	row(62, "two completions are lost", hca_soft_cq_poll(p.cq, cqe, 8) == 4 && ft->pick.hits == 2);
 	fault_remove(ft);
 
@@ -186,6 +197,72 @@ static void check_opcodes(struct fixture *f)
 	f->ctx->internal = false;
 	fault_remove(ft);
 	unmake(&p);
+}
+
+/* Work requests that complete alike; receives; and opcodes that could never match. */
+static void check_request_opcodes(struct fixture *f)
+{
+	static const struct done writes[] = { { HCA_WC_RDMA_WRITE, HCA_WR_RDMA_WRITE },
+					      { HCA_WC_RDMA_WRITE, HCA_WR_RDMA_WRITE_WITH_IMM } },
+				 sends[] = { { HCA_WC_SEND, HCA_WR_SEND },
+					     { HCA_WC_SEND, HCA_WR_SEND_WITH_IMM },
+					     { HCA_WC_SEND, HCA_WR_SEND_WITH_INV } },
+				 recvs[] = { { HCA_WC_RECV_RDMA_WITH_IMM, 0 }, { HCA_WC_RECV, 0 } };
+	static const char *const wrong[] = {
+		"post opcode=recv",
+		"post opcode=send,recv",
+		"lose opcode=recv queue=send",
+		"complete opcode=write queue=recv status=GENERAL_ERR",
+		"error opcode=write",
+	};
+	struct fault *ft = arm(f, "complete opcode=write_imm nth=2 status=REM_OP_ERR");
+	u32 i, fatal = f->events[HCA_EVENT_QP_FATAL];
+	struct pair p = make(f);
+	struct hca_cqe cqe[8];
+	char err[200];
+
+	for (i = 0; i < 4; i++)
+		complete_one(&p, &writes[i % 2]);
+	hca_soft_cq_poll(p.cq, cqe, 8);
+	row(80, "the second write with immediate data",
+	    !cqe[1].status && !cqe[2].status && cqe[3].status == HCA_WC_REM_OP_ERR && ft->pick.seen == 2);
+	loop_run_idle(f->loop, 0);
+	fault_remove(ft);
+	unmake(&p);
+
+	p = make(f);
+	ft = arm(f, "lose opcode=send_inv,send_imm");
+	for (i = 0; i < ARRAY_SIZE(sends); i++)
+		complete_one(&p, &sends[i]);
+	row(81, "only the plain send completes", hca_soft_cq_poll(p.cq, cqe, 8) == 1 && ft->pick.hits == 2);
+	fault_remove(ft);
+	ft = arm(f, "lose opcode=send");
+	for (i = 0; i < ARRAY_SIZE(sends); i++)
+		complete_one(&p, &sends[i]);
+	row(82, "send means all of them", !hca_soft_cq_poll(p.cq, cqe, 8) && ft->pick.hits == 3);
+	fault_remove(ft);
+
+	ft = arm(f, "event name=QP_FATAL opcode=recv nth=1");
+	f->events[HCA_EVENT_QP_FATAL] = fatal;
+	complete_one(&p, &sends[0]);
+	complete_one(&p, &recvs[0]);
+	row(83, "no event by a send, nor by the receive of a write", f->events[HCA_EVENT_QP_FATAL] == fatal);
+	complete_one(&p, &recvs[1]);
+	row(84, "but by a receive", f->events[HCA_EVENT_QP_FATAL] == fatal + 1 && ft->pick.hits == 1);
+	fault_remove(ft);
+	ft = arm(f, "error opcode=recv_imm nth=1");
+	complete_one(&p, &recvs[1]);
+	complete_one(&p, &recvs[0]);
+	loop_run_idle(f->loop, 0);
+	row(85, "an error by a receive of immediate data", p.qp->state == HCA_QPS_ERR && ft->pick.seen == 1);
+	fault_remove(ft);
+	unmake(&p);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		char line[100];
+
+		snprintf(line, sizeof(line), "h1 %s", wrong[i]);
+		row(86 + (int)i, wrong[i], !fault_add(hca_faults(f->hca), line, err, sizeof(err)));
+	}
 }
 
 static void check_queues(struct fixture *f)
@@ -283,6 +360,7 @@ int main(void)
 	check_refused(&f);
 	check_completions(&f);
 	check_queues(&f);
+	check_request_opcodes(&f);
 	check_opcodes(&f);
 	check_objects(&f);
 	check_posts(&f);

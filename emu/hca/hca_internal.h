@@ -275,11 +275,13 @@ enum hca_fault_cqe {
 	HCA_FAULT_CQE_OVERRUN, /* the CQ is full */
 	HCA_FAULT_CQE_LOST,
 };
-bool hca_fault_stuck(struct hca_qp *qp);                                       /* true: the send queue looks empty */
-void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr);          /* after a work request was fetched */
-bool hca_fault_recv(struct hca_qp *qp);                                        /* false: no receive is posted */
-enum hca_fault_cqe hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* may change it */
-int hca_fault_refuse(struct hca *hca, enum hca_object object);                 /* 0 or -errno */
+bool hca_fault_stuck(struct hca_qp *qp);                              /* true: the send queue looks empty */
+void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr); /* after a work request was fetched */
+bool hca_fault_recv(struct hca_qp *qp);                               /* false: no receive is posted */
+/* A completion, which they may change; @opcode: enum hca_wr_opcode. */
+enum hca_fault_cqe hca_fault_complete_send(struct hca_qp *qp, struct hca_cqe *cqe, u8 opcode);
+enum hca_fault_cqe hca_fault_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe);
+int hca_fault_refuse(struct hca *hca, enum hca_object object); /* 0 or -errno */
 
 static inline bool hca_faulty(const struct hca *hca)
 {

@@ -234,7 +234,7 @@ static void check_end(void)
 	row(100, "a window", !hca_mw_bind(hca_qp_lookup(f.hca, qpn), &bind));
 	fixture_move(&f, wq, HCA_QPS_RTS);
 	hca_mcast_attach(f.ctx, qpn, &mgid, 0xc001);
-	hca_complete_send(hca_qp_lookup(f.hca, qpn), &cqe);
+	hca_complete_send(hca_qp_lookup(f.hca, qpn), &cqe, HCA_WR_SEND);
 	memset(f.events, 0, sizeof(f.events));
 	hca_ctx_destroy(f.ctx);
 	for (events = 0, ahn = 0; ahn < ARRAY_SIZE(f.events); ahn++)

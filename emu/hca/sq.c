@@ -187,13 +187,14 @@ static void sq_complete_oldest(struct hca_sq *sq, u8 status)
 		.opcode = w->lso ? HCA_WC_LSO : hca_operations[w->opcode].completion,
 		.byte_len = hca_wqe_reads(w) ? w->length : 0,
 	};
+	u8 opcode = w->opcode;
 	bool signaled = status != HCA_WC_SUCCESS || sq->qp->sq_sig_all || w->flags & HCA_SEND_SIGNALED;
 
 	hca_count(sq->qp->hca, sq->qp->attr.port, status == HCA_WC_SUCCESS ? HCA_CNT_RDMA_SENDS : HCA_CNT_SEND_ERR);
 	wqe_release(sq, w);
 	hca_send_done(sq->qp);
 	if (signaled)
-		hca_complete_send(sq->qp, &cqe);
+		hca_complete_send(sq->qp, &cqe, opcode);
 }
 
 u32 hca_sq_complete(struct hca_sq *sq, u32 end)

@@ -99,7 +99,7 @@ static u32 flush_sends(struct hca_qp *qp)
 		if (wr.opcode < HCA_WR_OPCODES)
 			cqe.opcode = hca_operations[wr.opcode].completion;
 		hca_send_done(qp);
-		hca_complete_send(qp, &cqe);
+		hca_complete_send(qp, &cqe, wr.opcode);
 		n++;
 	}
 	return n;
