@@ -121,7 +121,9 @@ static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload
 	return at;
 }
 
-/* The payload is complete: inserts markers into all FPDUs from @from on, and sets their CRCs. A fault may truncate one. */
+/*
+ * The payload is complete: inserts markers into all FPDUs from @from on, and sets their CRCs. A fault may truncate one.
+ */
 static void fpdus_seal(struct siw_qp *sq, u32 from)
 {
 	u8 *p = sq->out + from, *end = sq->out + sq->out_at + sq->out_len;
@@ -474,7 +476,10 @@ static bool head_failed(struct siw_qp *sq)
 	return true;
 }
 
-/* The stream ends with a part of an FPDU: after its last byte closes it, by RST or in this direction. As siw_send_prepare(). */
+/*
+ * The stream ends with a part of an FPDU: after its last byte closes it, by RST or in this direction. As
+ * siw_send_prepare().
+ */
 static int cut_prepare(struct siw_qp *sq, struct siw_train *t)
 {
 	siw_train_begin(sq, t);

@@ -232,7 +232,10 @@ int siw_mem_write(struct siw_qp *sq, const struct hca_mem *m, u32 off, u32 len, 
  * stream is closed.
  */
 int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu);
-/* Applies armed faults to an FPDU of @len bytes that is complete; returns how many of them are sent. Less: sq->cut is set. */
+/*
+ * Applies armed faults to an FPDU of @len bytes that is complete; returns how many of them are sent. Less: sq->cut is
+ * set.
+ */
 u32 siw_fault_sent(struct siw_qp *sq, u32 len);
 void siw_fault_forget(struct siw_qp *sq); /* the stream is no longer paused, or is closed */
 bool siw_fault_rejects(struct siw *siw);  /* true: reject the received MPA request */

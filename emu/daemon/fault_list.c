@@ -234,7 +234,10 @@ static const struct {
 	{ &siw_fault_target, "iWARP hosts" },
 };
 
-/* Fault set number @i of all links of the kind: 0 has those of a network, the others that of the host at each node. NULL: none. */
+/*
+ * Fault set number @i of all links of the kind: 0 has those of a network, the others that of the host at each node.
+ * NULL: none.
+ */
 static struct fault_set *fault_list_links(struct daemon *d, const struct fault_target *target, u32 i)
 {
 	const struct host *h = i ? d->hosts[i - 1] : NULL;
