@@ -10,7 +10,7 @@ import re
 import signal
 
 import pytest
-from muslin import ProcessFailed, free_port, wait_until
+from muslin import ProcessFailed, free_port, pair, wait_until
 from pingpong import outcome
 
 PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500"]
@@ -45,6 +45,72 @@ def test_an_error_path_by_opcode(fabric, tool, fault, words):
     said = outcome(fabric, tool, "-p", free_port(), "-n", 100, "-Q", 1)
     assert words in "".join(said).lower(), said
     assert armed.fired == [10] and not other.matches
+
+
+# Two hosts h1 and h2; the adapter has the same faults on links of all kinds.
+LINKS = {
+    "InfiniBand": "leafs 1 hosts 2\n",
+    "Ethernet": "ethernet sw1\nhost h1 ether sw1 ip 192.168.1.1/24\nhost h2 ether sw1 ip 192.168.1.2/24\n",
+    "iWARP": "host h1 iwarp {}\nhost h2 iwarp {}\n",
+}
+
+
+@pytest.fixture(scope="module", params=LINKS)
+def linked(request, muslin_make_fabric, muslin_addresses):
+    fabric = muslin_make_fabric("hca-" + request.param.lower())
+    fabric.up(LINKS[request.param].format(*muslin_addresses(2)))
+    yield fabric
+    fabric.down()
+
+
+def rping(fabric, count=50):
+    """An rping whose server is h2: returns the outputs of server and client, and the server's process."""
+    args = ["-a", fabric.ip("h2"), "-C", count]
+    server = fabric.start("h2", "rping", "-s", *args)
+    try:
+        said = pair.run(server, lambda: fabric.start("h1", "rping", "-c", *args, "-v"), 30)
+    except ProcessFailed as failed:
+        said = str(failed)
+    return server.wait(30, status=None), said, server
+
+
+def test_a_post_fails_on_each_link(linked):
+    """The third RDMA WRITE of the server cannot be posted."""
+    with linked.fault("h2", "post", opcode="write", nth=3, errno="EIO") as post:
+        out, said, server = rping(linked)
+        assert post.fired == [3] and server.popen.returncode, (out, said)
+        assert said.count("ping data") == 2
+
+
+@pytest.mark.parametrize("opcode", ["send", "read", "recv"])
+def test_an_event_on_each_link(linked, opcode):
+    """The tenth request of an opcode, or receive, raises an event for every program that waits for one."""
+    with linked.fault("h2", "event", name="SM_CHANGE", opcode=opcode, nth=10) as event:
+        watch = linked.start("h2", "ibv_asyncwatch")
+        wait_until(lambda: "async event" in watch.output, 10, "ibv_asyncwatch")
+        assert rping(linked)[1].count("ping data") == 50
+        assert event.fired == [10]
+        watch.expect("IBV_EVENT_SM_CHANGE")
+        watch.kill()
+
+
+def test_a_lost_completion_on_each_link(linked):
+    """The third WRITE of the server is executed, and its completion lost: it waits for ever, and so does its client."""
+    args = ["-a", linked.ip("h2"), "-C", 50]
+    with linked.fault("h2", "lose", opcode="write", nth=3) as lose:
+        server = linked.start("h2", "rping", "-s", *args)
+        client = linked.start("h1", "rping", "-c", *args, "-v")
+
+        def fired():
+            if not client.running():  # the server was not listening yet
+                client.restart()
+            return lose.hits
+
+        wait_until(fired, 30, "the lost completion", 0.1)
+        with pytest.raises(ProcessFailed, match="still ran"):
+            client.wait(1)
+        assert server.running() and lose.fired == [3]
+        server.kill()
 
 
 def test_a_lost_completion(fabric):
