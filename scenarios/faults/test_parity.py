@@ -12,6 +12,7 @@ With --muslin-shards the tests of InfiniBand have a fabric of their own, since o
 import json
 import pathlib
 import re
+import time
 import urllib.error
 import urllib.request
 
@@ -193,6 +194,50 @@ def test_state(all_links, kind, link):
         if kind in ("down", "flap", "kill"):
             assert all_links.port(f"{LINKS[link]}2")["state"] == "Down"
     wait_until(lambda: all_links.port(f"{LINKS[link]}2")["state"] == "Active", 20, "the port", 0.05)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_flap_ends_by_itself(all_links, link):
+    """The link goes down and up twice, and then stays up: the fault is no longer applied."""
+    host = f"{LINKS[link]}2"
+    with all_links.fault(host, "flap", down="300ms", up="300ms", times=2) as flap:
+        assert all_links.port(host)["state"] == "Down"
+        wait_until(lambda: not flap.report()["applied"], 10, "the end of the flap", 0.05)
+        wait_until(lambda: all_links.port(host)["state"] == "Active", 20, "the port", 0.05)
+        assert exchange(all_links, link).count("ping data") == 5
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_killed_host_fails_its_peer(all_links, link):
+    """ib_write_bw of host 1 to host 2, which is killed amidst: the client's WRITEs fail."""
+    one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
+    options = ["-R"] if link == "iWARP" else ["-u", 10]  # a retransmission timeout of 4 ms; iWARP has TCP's
+    options += ["-x", 0] if link in ("Ethernet", "RoCE on UDP") else []
+    args = ["ib_write_bw", "-p", free_port(), "-s", 4096, "-D", 20, *options]
+    server, client, before = all_links.start(two, *args), None, all_links.host(one).counters["port_xmit_packets"]
+
+    def flows():
+        nonlocal client
+        if client is None or not client.running():  # the server was not listening yet
+            client = all_links.start(one, *args, all_links.ip(two))
+        return all_links.host(one).counters["port_xmit_packets"] > before + 2000
+
+    wait_until(flows, 20, "traffic", 0.3)
+    with all_links.fault(two, "kill"):
+        out = client.wait(15, status=None)
+        assert client.popen.returncode and re.search("Failed status|Completion with error|vendor syndrome", out), out
+        server.kill()
+    all_links.wait_active()
+    assert exchange(all_links, link).count("ping data") == 5
+
+
+@pytest.mark.parametrize("link", ["Ethernet", "RoCE on UDP"])
+def test_a_rate_is_kept(all_links, link):
+    """Two megabytes at 10 Mbit/s take at least 1.6 s: rping reads and writes its data once per ping."""
+    with all_links.fault(f"{LINKS[link]}2", "rate", bps="10M", expect=False) as rate:
+        begin = time.monotonic()
+        assert exchange(all_links, link, 20, 50000).count("ping data") == 20
+        assert time.monotonic() - begin > 2 * 20 * 50000 * 8 / 10e6 and rate.hits
 
 
 @pytest.mark.parametrize("link", ["Ethernet", "RoCE on UDP", "iWARP"])
