@@ -92,10 +92,15 @@ def qemu(vm):
     return next((int(c) for c in children if "qemu-system" in pathlib.Path(f"/proc/{c}/cmdline").read_text()), None)
 
 
-def replace_daemon(fabric):
-    """Kills the daemon by SIGKILL, and starts another one when the fabric's lock is free."""
+def kill_daemon(fabric):
+    """By SIGKILL; on return the fabric's lock is free."""
     os.kill(fabric.daemon_pid, signal.SIGKILL)
     with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
     os.close(fabric.hold)
+
+
+def replace_daemon(fabric):
+    """Kills the daemon, and starts another one."""
+    kill_daemon(fabric)
     fabric.up()
