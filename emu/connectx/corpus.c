@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * In a build with RECORD=1: records what a guest's driver does as items of the fuzzer's input.
- */
+/* In a build with RECORD=1: records what a guest's driver does as items of the fuzzer's input. */
 #include "emu/connectx/connectx_internal.h"
 
 #ifdef CX_RECORD
