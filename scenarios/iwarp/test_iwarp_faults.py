@@ -47,6 +47,19 @@ def test_ends_its_connection(two, action):
     two.rping()
 
 
+def test_missing_receives(two):
+    """
+    From the third message on no receive is there, which ends the stream (RFC 5040 7.1): of each of many connections
+    both programs learn that, however early it ends, and exit; without the fault connections work.
+    """
+    with two.a.fault("w1", "rnr", after=2) as fault:
+        for _ in range(10):
+            before = fault.hits
+            broken(two)  # fails if a program hangs
+            assert fault.hits > before
+    two.rping()
+
+
 def test_a_stall_ends(two):
     """The connection survives a stall of its stream of two seconds."""
     with two.a.fault("w1", "stall", nth=20, time="2s") as fault:

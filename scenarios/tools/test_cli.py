@@ -158,6 +158,13 @@ def on_terminal(fabric, *words, **env):
     return seen.decode()
 
 
+def test_top_of_more_ports_than_16_bits_count(new_fabric):
+    """11,664 hosts and 1,620 switches of 36 ports have 69,984 linked ports: each has its line, and no other one."""
+    new_fabric.up("fattree k=36 levels=3", "--no-sm")
+    header, *rows = new_fabric.command("top", "-n", "1", "--interval", "0.1", timeout=120).splitlines()
+    assert header.startswith("port") and len(rows) == len({r.split()[0] for r in rows}) == 36**3 // 4 * 6
+
+
 def test_states_have_colours_on_a_terminal(shared_fabric):
     """Green, or red for a link that is down; nowhere else, nor with NO_COLOR or on a terminal that has none."""
     show, top = ["show", "h8"], ["top", "-n", "1", "--interval", "0.1"]

@@ -2,6 +2,7 @@
 """The page about a run, the drawing, rates and metrics; and a killed harness leaves no processes."""
 
 import functools
+import json
 import os
 import pathlib
 import re
@@ -156,6 +157,26 @@ def test_metrics_while_the_fabric_is_down(new_fabric):
         end()
         wait_until(lambda: fetch()[0] != 200, 10, "the daemon's end")
     assert fetch()[0] == 503 and server.running()
+
+
+def test_bar_of_a_flap_ends_with_it(new_fabric):
+    """The fault's and that of the port's state: neither goes on to the end of the timeline, while it is armed."""
+    new_fabric.up("leafs 1 hosts 2")
+    with new_fabric.fault("h2", "flap", down="300ms", times=1) as fault:
+
+        def over():
+            timeline = json.loads(new_fabric.command("timeline"))
+            ends = [t for t, kind, what in timeline["events"] if (kind, what) == ("fault", f"{fault.number} ends")]
+            active = [t for t, kind, what in timeline["events"] if (kind, what) == ("port", "h2:1 Active")]
+            return timeline if ends and active and active[-1] > ends[0] and timeline["now"] > active[-1] + 0.5 else None
+
+        timeline = wait_until(over, 20, "the flap's end")
+    lanes = {" ".join(label.split()[:2]): spans for label, spans in report.lanes(timeline)}
+    ((begin, end, _, words),) = lanes[f"fault {fault.number}"]
+    assert words == "in force" and 0.2 < end - begin < timeline["now"] - begin - 0.4
+    states = lanes["h2:1"]
+    assert "Down" in [s for *_, s in states[:-1]] and states[-1][3] == "Active"
+    assert all(to < timeline["now"] - 0.4 for _, to, _, state in states if state == "Down")
 
 
 def test_lane_of_a_fault_at_all_links():
