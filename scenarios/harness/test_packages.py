@@ -130,6 +130,22 @@ def test_example_with_a_wheel(venv, folder):
     assert "12 passed" in pytest_of(venv, folder / "project", "-n", "2")
 
 
+def test_pip_leaves_the_source_as_it_was(folder):
+    """`pip install .` builds in a temporary folder: neither metadata nor a folder build/ appears beside the source."""
+    source, out = folder / "source", folder / "out"
+    names = "pyproject.toml", "README.md", "LICENSES", "harness", "ci"
+    for file in output("git", "-C", TREE, "ls-files", *names).split():
+        (source / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / file, source / file)
+    before = sorted(source.rglob("*"))
+    options = ["-q", "--no-build-isolation", "--no-deps", "--no-index", "-w", out]
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)}
+    output("/usr/bin/python3", "-m", "pip", "wheel", *options, source, env=env)
+    (wheel,) = out.iterdir()
+    assert {"muslin/plugin.py", "muslin/fabric.py"} <= set(zipfile.ZipFile(wheel).namelist())
+    assert sorted(source.rglob("*")) == before and not list(folder.glob("muslin-wheel-*"))
+
+
 @pytest.mark.skipif(not shutil.which("dpkg-buildpackage"), reason="not a Debian system: dpkg-buildpackage is missing")
 def test_deb(request):
     """The packages build with Debian's hardening flags, and lintian reports nothing."""
