@@ -252,6 +252,24 @@ def models(bench):
         row("ConnectX's boot to a shell : our device's", f"{boot:.1f} s", boot / peer, f"+{BOOT} s", good)
 
 
+def resumed(bench):
+    """What the start of a guest of a snapshot takes up to a shell, against a boot: the least of three each."""
+    for model in ("muslin", "connectx"):
+        with bench.fabric("leafs 1 hosts 1", name=f"bench-resumed-{model}") as fabric:
+            words = ["--model", model]
+            fabric.vm("h1", *words, "--snapshot").stop()  # takes the snapshot
+
+            def start(word, fabric=fabric, words=words):
+                began = time.monotonic()
+                vm = fabric.vm("h1", *words, word)
+                took = time.monotonic() - began
+                vm.stop()
+                return took
+
+            took, boot = (min(start(word) for _ in range(3)) for word in ("--snapshot", "--no-snapshot"))
+            row(f"{model}'s resume to a shell : its boot", f"{took:.2f} s", took / boot, "<= 0.5", took <= boot / 2)
+
+
 def run(bench):
     if not shutil.which("qemu-system-x86_64"):
         report("no qemu-system-x86_64 here: ci/deps vm", "-")
@@ -263,3 +281,4 @@ def run(bench):
         ipoib(guests)
         nfs(guests)
     models(bench)
+    resumed(bench)
