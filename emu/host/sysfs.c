@@ -31,13 +31,11 @@ static const struct speed speeds[] = {
 	{ 1, 0, "FDR", 140 },   { 0, 4, "QDR", 100 },  { 0, 2, "DDR", 50 },  { 0, 1, "SDR", 25 },
 };
 
-static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_attr *a)
+u32 uv_sysfs_rate(const struct wire_port_attr *a, u32 *lanes, const char **name)
 {
-	static const u8 lanes[] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
-	u32 n = a->width_active < ARRAY_SIZE(lanes) && lanes[a->width_active] ? lanes[a->width_active] : 1, i, rate;
+	static const u8 widths[] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
 	const struct speed *s = &speeds[ARRAY_SIZE(speeds) - 1];
-	const char *name;
-	char file[192];
+	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
 		if ((speeds[i].ext && a->speed_ext_active & speeds[i].ext) ||
@@ -46,8 +44,17 @@ static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_
 			break;
 		}
 	}
-	rate = s->tenths * n;
-	name = a->fdr10_active ? "FDR10" : s->name;
+	*lanes = a->width_active < ARRAY_SIZE(widths) && widths[a->width_active] ? widths[a->width_active] : 1;
+	*name = a->fdr10_active ? "FDR10" : s->name;
+	return s->tenths * *lanes;
+}
+
+static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_attr *a)
+{
+	const char *name;
+	u32 n, rate = uv_sysfs_rate(a, &n, &name);
+	char file[192];
+
 	snprintf(file, sizeof(file), "%s/rate", dir);
 	if (rate % 10)
 		uv_tree_put(t, file, SYSFS_READ, "%u.%u Gb/sec (%uX %s)\n", rate / 10, rate % 10, n, name);
@@ -151,6 +158,8 @@ static void put_classes(struct uv_tree *t, const struct uv_host *h)
 	uv_tree_put(t, "sys/class/misc/rdma_cm/abi_version", SYSFS_READ, "4\n");
 	uv_tree_put(t, "sys/class/misc/rdma_cm/dev", SYSFS_READ, "10:58\n");
 	uv_tree_put(t, "dev/infiniband/rdma_cm", SYSFS_WRITE, "%s", "");
+	uv_sysfs_put_bus(t);
+	uv_sysfs_put_modules(t, h);
 	if (!uv_interfaces_own(h))
 		return;
 	uv_tree_link(t, "sys/class/net/lo", "../../devices/virtual/net/lo");
@@ -209,7 +218,7 @@ static void put_umad(struct uv_tree *t, const struct uv_host *h, u8 num)
 
 int uv_sysfs_exchange(const struct uv_host *h, const char *tree)
 {
-	u64 written[8] = { 0 };
+	u64 written[64] = { 0 };
 	struct uv_tree t = { .written = written, .max = ARRAY_SIZE(written) };
 	char here[512];
 

@@ -18,6 +18,9 @@ struct uv_tree {
 
 #define SYSFS_PCI "sys/devices/" UV_PCI_ROOT "/" UV_PCI_SLOT /* of the adapter */
 
+/* sysfs.c: the port's rate in Gb/s, times ten; *lanes and *name: the lanes and the speed that it is made of. */
+u32 uv_sysfs_rate(const struct wire_port_attr *a, u32 *lanes, const char **name);
+
 /* sysfs_tree.c */
 /* Writes the formatted text to the file if it differs; in place, because a reader may have it open. */
 void uv_tree_put(struct uv_tree *t, const char *file, u32 mode, const char *fmt, ...)
@@ -25,9 +28,13 @@ void uv_tree_put(struct uv_tree *t, const char *file, u32 mode, const char *fmt,
 void uv_tree_link(struct uv_tree *t, const char *file, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* sysfs_pci.c */
+/* Lists the machine's PCI functions and drivers, once: the directories are replaced by those with the adapter. */
+void uv_sysfs_put_bus(struct uv_tree *t);
+/* The kernel modules that a program looks for. */
+void uv_sysfs_put_modules(struct uv_tree *t, const struct uv_host *h);
 void uv_sysfs_put_pci(struct uv_tree *t, const struct uv_host *h);
 /* Links of a device of that class on the PCI function. */
 void uv_sysfs_put_member(struct uv_tree *t, const char *class, const char *name);
-void uv_sysfs_put_netdevs(struct uv_tree *t, const struct uv_host *h);
+void uv_sysfs_put_netdevs(struct uv_tree *t, struct uv_host *h);
 
 #endif

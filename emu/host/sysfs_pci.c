@@ -3,8 +3,11 @@
  * sysfs of the PCI function of a host's adapter and of its ports' network interfaces, where programs look up the
  * adapter's bus address, locality and interfaces.
  */
+#include <dirent.h>
+#include <limits.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "emu/host/interface.h"
@@ -15,6 +18,8 @@
 #define LINK_SPEED "32.0 GT/s PCIe"
 #define LINK_WIDTH "16"
 #define CPUS_MAX   1024
+#define DRIVER     "muslin"
+#define RESOURCE   "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" /* unused BAR, or ROM */
 
 /* The machine's CPUs as a mask of words in the kernel's format; the function is local to all of them. */
 static void put_cpus(struct uv_tree *t)
@@ -55,14 +60,68 @@ void uv_sysfs_put_pci(struct uv_tree *t, const struct uv_host *h)
 
 	for (i = 0; i < ARRAY_SIZE(files); i++)
 		uv_tree_put(t, files[i].name, files[i].mode, "%s\n", files[i].text);
+	uv_tree_put(t, SYSFS_PCI "/resource", SYSFS_READ, "%s",
+		    RESOURCE RESOURCE RESOURCE RESOURCE RESOURCE RESOURCE RESOURCE);
 	uv_tree_put(t, SYSFS_PCI "/class", SYSFS_READ, "0x%s\n", class);
 	uv_tree_put(t, SYSFS_PCI "/uevent", SYSFS_WRITE,
-		    "PCI_CLASS=%s\nPCI_ID=" PCI_VENDOR ":" PCI_DEVICE "\nPCI_SUBSYS_ID=" PCI_VENDOR ":" PCI_DEVICE
-		    "\nPCI_SLOT_NAME=" UV_PCI_SLOT "\n",
+		    "DRIVER=" DRIVER "\nPCI_CLASS=%s\nPCI_ID=" PCI_VENDOR ":" PCI_DEVICE "\nPCI_SUBSYS_ID=" PCI_VENDOR
+		    ":" PCI_DEVICE "\nPCI_SLOT_NAME=" UV_PCI_SLOT "\n",
 		    class + 1);
 	put_cpus(t);
 	uv_tree_link(t, SYSFS_PCI "/subsystem", "../../../bus/pci");
 	uv_tree_link(t, "sys/bus/pci/devices/" UV_PCI_SLOT, "../../../devices/" UV_PCI_ROOT "/" UV_PCI_SLOT);
+	uv_tree_link(t, SYSFS_PCI "/driver", "../../../bus/pci/drivers/" DRIVER);
+	uv_tree_link(t, "sys/bus/pci/drivers/" DRIVER "/" UV_PCI_SLOT,
+		     "../../../../devices/" UV_PCI_ROOT "/" UV_PCI_SLOT);
+	uv_tree_link(t, "sys/bus/pci/drivers/" DRIVER "/module", "../../../../module/ib_core");
+}
+
+/* @dir: of sysfs. The links lead to where the machine's lead, so that the resolved paths are the machine's. */
+static void bus_copy(struct uv_tree *t, const char *dir)
+{
+	struct uv_tree once = { .err = 0 }; /* these entries are not written again: they need no hash */
+	char path[512], target[PATH_MAX];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(once.root, sizeof(once.root), "%s", t->root);
+	snprintf(path, sizeof(path), "/%s", dir);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		snprintf(path, sizeof(path), "/%.64s/%.200s", dir, e->d_name);
+		if (e->d_name[0] != '.' && realpath(path, target))
+			uv_tree_link(&once, path + 1, "%s", target);
+	}
+	if (d)
+		closedir(d);
+	t->err = once.err ? once.err : t->err;
+}
+
+void uv_sysfs_put_bus(struct uv_tree *t)
+{
+	char done[600];
+
+	snprintf(done, sizeof(done), "%s/sys/bus/pci/drivers/" DRIVER, t->root);
+	if (!access(done, F_OK))
+		return;
+	bus_copy(t, "sys/bus/pci/devices");
+	bus_copy(t, "sys/bus/pci/drivers");
+	uv_tree_put(t, "sys/bus/pci/drivers/" DRIVER "/uevent", SYSFS_WRITE, "%s", "");
+}
+
+void uv_sysfs_put_modules(struct uv_tree *t, const struct uv_host *h)
+{
+	static const char *const modules[] = { "ib_core", "ib_uverbs", "ib_umad",  "ib_cm",
+					       "iw_cm",   "rdma_cm",   "rdma_ucm", "ib_ipoib" };
+	u32 n = ARRAY_SIZE(modules) - wire_port_is_ethernet(h->port[0]), i;
+	char file[64];
+
+	for (i = 0; i < n; i++) {
+		snprintf(file, sizeof(file), "sys/module/%s/initstate", modules[i]);
+		uv_tree_put(t, file, SYSFS_READ, "live\n");
+		snprintf(file, sizeof(file), "sys/module/%s/refcnt", modules[i]);
+		uv_tree_put(t, file, SYSFS_READ, "1\n");
+	}
 }
 
 void uv_sysfs_put_member(struct uv_tree *t, const char *class, const char *name)
@@ -87,7 +146,69 @@ static void put_address(struct uv_tree *t, const char *file, const u8 *addr, u32
 	uv_tree_put(t, file, SYSFS_READ, "%s", text);
 }
 
-static void put_interface(struct uv_tree *t, const struct uv_interface *d)
+static u64 port_counter(struct uv_host *h, const struct wire_port *p, const char *counter)
+{
+	const char *name;
+	u64 v = 0;
+	u32 n;
+
+	for (n = 0; counter && h->counter && (name = h->counter(h, p->num, n, &v)); n++)
+		if (!strcmp(name, counter))
+			return v;
+	return 0;
+}
+
+/* Those of the port, all of whose traffic counts; a VLAN's are not counted apart. */
+static void put_statistics(struct uv_tree *t, struct uv_host *h, const struct uv_interface *d)
+{
+	static const struct {
+		const char *name, *counter; /* NULL: never happens here */
+		u32 unit;
+	} statistics[] = {
+		{ "rx_bytes", "port_rcv_data", 4 },
+		{ "tx_bytes", "port_xmit_data", 4 },
+		{ "rx_packets", "port_rcv_packets", 1 },
+		{ "tx_packets", "port_xmit_packets", 1 },
+		{ "rx_errors", "port_rcv_errors", 1 },
+		{ "tx_dropped", "port_xmit_discards", 1 },
+		{ "multicast", "multicast_rcv_packets", 1 },
+		{ "tx_errors", NULL, 0 },
+		{ "rx_dropped", NULL, 0 },
+		{ "collisions", NULL, 0 },
+	};
+	char file[160];
+	u64 v;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(statistics); i++) {
+		v = d->vlan ? 0 : statistics[i].unit * port_counter(h, d->port, statistics[i].counter);
+		snprintf(file, sizeof(file), SYSFS_PCI "/net/%.15s/statistics/%s", d->name, statistics[i].name);
+		uv_tree_put(t, file, SYSFS_READ, "%llu\n", (unsigned long long)v);
+	}
+}
+
+/* speed: in Mb/s, -1 while the link is down. */
+static void put_link(struct uv_tree *t, const struct uv_interface *d)
+{
+	const struct wire_port_attr *a = &d->port->attr;
+	const char *name;
+	char file[160];
+	u32 lanes;
+
+#define PATH(leaf) (snprintf(file, sizeof(file), SYSFS_PCI "/net/%.15s/" leaf, d->name), file)
+	uv_tree_put(t, PATH("speed"), SYSFS_READ, "%d\n",
+		    uv_interface_up(d) ? (int)(100 * uv_sysfs_rate(a, &lanes, &name)) : -1);
+	if (wire_port_is_ethernet(d->port)) {
+		uv_tree_put(t, PATH("duplex"), SYSFS_READ, "full\n");
+		return;
+	}
+	uv_tree_put(t, PATH("mode"), SYSFS_WRITE, "datagram\n");
+	uv_tree_put(t, PATH("pkey"), SYSFS_READ, "0x%04x\n", a->pkey[0]);
+	uv_tree_put(t, PATH("umcast"), SYSFS_WRITE, "0\n");
+#undef PATH
+}
+
+static void put_interface(struct uv_tree *t, struct uv_host *h, const struct uv_interface *d)
 {
 	u32 port = d->port->num - 1u, up = uv_interface_up(d);
 	u32 flags = IFF_UP | IFF_BROADCAST | IFF_MULTICAST;
@@ -107,6 +228,8 @@ static void put_interface(struct uv_tree *t, const struct uv_interface *d)
 	uv_tree_put(t, PATH("operstate"), SYSFS_READ, up ? "up\n" : "down\n");
 	uv_tree_put(t, PATH("carrier"), SYSFS_WRITE, "%u\n", up);
 #undef PATH
+	put_link(t, d);
+	put_statistics(t, h, d);
 	uv_sysfs_put_member(t, "net", d->name);
 }
 
@@ -131,13 +254,13 @@ static bool is_repeated(const struct uv_host *h, u32 gid)
 	return false;
 }
 
-void uv_sysfs_put_netdevs(struct uv_tree *t, const struct uv_host *h)
+void uv_sysfs_put_netdevs(struct uv_tree *t, struct uv_host *h)
 {
 	struct uv_interface list[UV_INTERFACES];
 	u32 n = uv_interfaces(h, list), i;
 
 	for (i = 0; i < n; i++)
-		put_interface(t, &list[i]);
+		put_interface(t, h, &list[i]);
 	for (i = 0; !uv_interfaces_own(h) && h->gid_netdev && i < h->port[0]->attr.gids; i++)
 		if (!is_repeated(h, i))
 			put_machines_netdev(t, h->gid_netdev(h, i));
