@@ -2,7 +2,7 @@
 """
 Communication libraries and their requirements of a device: UCX, libfabric, rsockets, and single calls of theirs.
 
-    h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2
+    h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2        w1, w2: iWARP on loopback addresses
 """
 
 import os
@@ -15,13 +15,15 @@ import ucx
 from muslin import free_port
 from test_kills import is_sanitized
 
-ETHERNET = """
+SWITCHES = """
 ethernet sw1 mtu 4200
 ethernet sw2 mtu 4200
 ethernet sw1 sw2
 host r1 ether sw1 ip 10.1.0.1/24
 host r2 ether sw2 ip 10.1.0.2/24
 """
+ETHERNET = SWITCHES + "host w1 iwarp 127.83.10.1\nhost w2 iwarp 127.83.10.2\n"
+
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,30 @@ def test_ucx_transports(ends, test):
     terminal = ("env", "SHELL=/bin/sh", "script", "-qec")
     _, out = fabric.pair(*((h, *terminal, f"{command} {to}", "/dev/null") for h, to in ((server, ""), (client, ip))))
     assert re.search(r"^Final:\s+200\s", out, re.M), out
+
+
+@ucx.HAS_VERBS
+@pytest.mark.parametrize("transport", ["rc", "ud"])
+@pytest.mark.parametrize("test", ["tag_lat", "tag_bw", "ucp_put_bw"])
+def test_ucx_protocols(ends, transport, test):
+    """UCX connects them by datagrams of its own, of which it checks on RoCE what rxe's completions do not have."""
+    fabric, server, client, ip, device = ends
+    variables = [f"UCX_TLS={transport}", f"UCX_NET_DEVICES={device}:1", "UCX_UD_VERBS_ETH_DGID_CHECK=n"]
+    command = f"{' '.join(variables)} exec ucx_perftest -p {free_port()} -t {test} -n 100 -w 10 -s 1024"
+    terminal = ("env", "SHELL=/bin/sh", "script", "-qec")
+    before = fabric.port(client)["counters"]["port_xmit_data"]
+    _, out = fabric.pair(*((h, *terminal, f"{command} {to}", "/dev/null") for h, to in ((server, ""), (client, ip))))
+    assert re.search(r"^Final:\s+100\s", out, re.M), out
+    assert (fabric.port(client)["counters"]["port_xmit_data"] - before) * 4 > 100 * 1024
+
+
+@ucx.HAS_VERBS
+def test_ucx_says_why_it_has_no_iwarp(ethernet):
+    """It names its transports then; its rc and ud are of InfiniBand and RoCE."""
+    variables = ["env", "UCX_TLS=rc", "UCX_NET_DEVICES=siw0:1"]
+    out = ethernet.run("w1", *variables, "ucx_info", "-e", "-u", "t", status=None)
+    assert "no usable transports" in out, out
+    assert "network device 'siw0:1' is not available" in out and "transport 'rc' is not available" in out, out
 
 
 def test_extended_attributes(shared_fabric):
@@ -214,8 +240,21 @@ def test_a_loopback_address_attaches_no_device(ends, program):
     assert "END" in fabric.run(host, program("bind_loopback"))
 
 
-def test_libfabric(shared_fabric):
-    args, port = ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "50", "-S", "64"], free_port()
-    server, client = ("h1", *args, "-B", port), ("h5", *args, "-P", port, shared_fabric.ip("h1"))
-    _, out = shared_fabric.pair(server, client)
+@pytest.fixture(params=["ib", "roce", "iwarp"])
+def links(request):
+    """The fabric, a server, a client and the server's address; iWARP's are addresses of the machine's loopback."""
+    if request.param == "ib":
+        fabric = request.getfixturevalue("shared_fabric")
+        return fabric, "h1", "h5", fabric.ip("h1")
+    where = {"roce": ("r1", "r2", "10.1.0.1"), "iwarp": ("w1", "w2", "127.83.10.1")}
+    return request.getfixturevalue("ethernet"), *where[request.param]
+
+
+@pytest.mark.parametrize("provider, endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
+def test_libfabric(links, provider, endpoint):
+    fabric, server, client, ip = links
+    args, port = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", "50", "-S", "64"], free_port()
+    before = fabric.port(client)["counters"]["port_xmit_packets"]
+    _, out = fabric.pair((server, *args, "-B", port), (client, *args, "-P", port, ip))
     assert re.search(r"^64\s+50\s", out, re.M), out
+    assert fabric.port(client)["counters"]["port_xmit_packets"] - before >= 50
