@@ -274,7 +274,7 @@ def write(fabric, folder, title, reports, replay, *, since=0, run=None):
     folder.mkdir(parents=True, exist_ok=True)
     files = _copy_files(fabric.folder, folder, since)
     captures = sorted(name for name in files if name.endswith((".pcap", ".pcapng")))
-    data |= {"programs": [p for p in data["programs"] if p[2] in files]}
+    data = {**data, "programs": [p for p in data["programs"] if p[2] in files]}
     passed = not any(r.failed for r in reports.values())
     failures = {when: r.longreprtext for when, r in reports.items() if r.failed}
     (folder / "report.html").write_text(page(data, title, passed, replay, captures=captures, failures=failures))
