@@ -7,6 +7,7 @@ NetworkManager, NetworkManager's connections of InfiniBand, and names by GUID fr
         leaf1 ---------+--------- leaf2
 """
 
+import contextlib
 import re
 
 import pytest
@@ -51,6 +52,7 @@ PARTITIONS = "Default=0x7fff, ipoib : ALL=full;\nred=0x0001, ipoib : ALL=full;\n
 RULE = f"""ACTION=="add", SUBSYSTEM=="net", DRIVERS=="?*", ATTR{{type}}=="32", ATTR{{address}}=="?*{GUID}", NAME="%s"
 """
 SIZE = 8 << 20
+MTU = {"connected": 65520, "datagram": 2044}
 SHORT_ADDRESS = 262  # the version of systemd since which networkd's DHCP client sends nothing on InfiniBand
 
 
@@ -62,7 +64,7 @@ def two(shared_fabric):
     shared_fabric.command("partitions", conf)
     a, b = (shared_fabric.vm(host, *OPTIONS, timeout=600).wait_ib0() for host in ("h1", "h5"))
     a.run(SYSTEM)
-    b.run(f"head -c {SIZE} /dev/urandom >/tmp/sent; busybox httpd -p 8000 -h /tmp")
+    serve_files(b)
     yield a, b
     for vm in (a, b):
         vm.stop()
@@ -82,7 +84,7 @@ def manager(two):
         job.kill()
     a.run("rm -f /etc/NetworkManager/system-connections/* /run/NetworkManager/system-connections/*")
     a.run(f"echo 0x8001 >/sys/class/net/ib0/delete_child; ip addr flush dev {CHILD}", status=None)
-    a.run("echo datagram >/sys/class/net/ib0/mode; ip link set ib0 mtu 2044 up")
+    set_mode(a, "ib0", "datagram")
 
 
 def write(vm, path, text):
@@ -135,21 +137,32 @@ def leased(a, b, identifier):
     return address
 
 
-def data_while_the_link_flaps(fabric, a, b, server="10.0.0.5"):
-    """Files from guest b, repeatedly, while the link is down and up; the last one arrives as it is."""
+def serve_files(b):
+    b.run(f"head -c {SIZE} /dev/urandom >/tmp/sent; busybox httpd -p 8000 -h /tmp")
+
+
+@contextlib.contextmanager
+def files_throughout(a, b, server):
+    """Guest a gets files from guest b, repeatedly, until some have come after the block; the last one is as sent."""
     get = f"timeout 20 wget -q -O /tmp/got http://{server}:8000/sent && echo one"
     a.run("rm -f /tmp/go")
     job = a.start(f"until [ -e /tmp/go ]; do {get}; done; {get}", "files")
     a.wait("grep -q one /tmp/files.log", what="the first file")
-    with fabric.link("h1:1").down():
-        a.wait("[ $(cat /sys/class/net/ib0/carrier) = 0 ]", what="the carrier's loss")
-    a.wait_ib0()
+    yield
     a.wait("n=$(grep -c one /tmp/files.log); sleep 1; [ $(grep -c one /tmp/files.log) -gt $n ]", 90, "files again")
     a.run("touch /tmp/go")
     job.wait(90)
     assert a.run("sha256sum </tmp/got") == b.run("sha256sum </tmp/sent")
     for vm in (a, b):
         vm.check()
+
+
+def data_while_the_link_flaps(fabric, a, b, server="10.0.0.5", name="ib0"):
+    """Files from guest b while the link of guest a's interface @name goes down and up."""
+    with files_throughout(a, b, server):
+        with fabric.link("h1:1").down():
+            a.wait(f"[ $(cat /sys/class/net/{name}/carrier) = 0 ]", what="the carrier's loss")
+        a.wait_ib0(name)
 
 
 def test_dhcp_by_networkd(shared_fabric, two):
@@ -177,7 +190,7 @@ def test_dhcp_by_networkd(shared_fabric, two):
 
 
 @pytest.mark.parametrize("asked, identifier", [("duid", TYPE_4361), ("mac", "20")])
-def test_dhcp_by_networkmanager(two, manager, asked, identifier):
+def test_dhcp_by_networkmanager(shared_fabric, two, manager, asked, identifier):
     """By its own client, whose identifier is of RFC 4361 on request, and else hardware type and GUID."""
     a, b = two
     add = "nmcli con add type infiniband con-name dhcp ifname ib0 autoconnect no ipv6.method disabled"
@@ -191,33 +204,43 @@ def test_dhcp_by_networkmanager(two, manager, asked, identifier):
     client.wait(150)
     address = leased(a, b, identifier)
     b.ping(address)
+    data_while_the_link_flaps(shared_fabric, a, b)
+    assert leased(a, b, identifier) == address
     server.kill()
 
 
-def test_networkmanager(shared_fabric, two, manager):
-    """A connection in connected mode, and a child of a P_Key, as Red Hat's guide makes them."""
+def set_mode(vm, name, mode):
+    vm.run(f"echo {mode} >/sys/class/net/{name}/mode; ip link set {name} mtu {MTU[mode]} up")
+
+
+@pytest.mark.parametrize("mode, childs", [("connected", "datagram"), ("datagram", "connected")])
+def test_networkmanager(shared_fabric, two, manager, mode, childs):
+    """A connection in each mode, and a child of a P_Key in the other one, as Red Hat's guide makes them."""
     a, b = two
-    b.run("echo connected >/sys/class/net/ib0/mode; ip link set ib0 mtu 65520")
+    modes = {"ib0": mode, CHILD: childs}
     b.run(f"ip link add link ib0 name {CHILD} type ipoib pkey 0x8001; ip addr add 10.1.0.5/24 dev {CHILD}")
-    b.run(f"ip link set {CHILD} up")
-    address = "ipv4.method manual ipv6.method disabled ipv4.addresses"
-    mode = "transport-mode Connected mtu 65520"
-    a.run(f"nmcli con add type infiniband con-name storage ifname ib0 {mode} {address} 10.0.0.1/24")
-    child = f"nmcli con add type infiniband con-name red ifname {CHILD} p-key 0x8001 parent ib0"
-    a.run(f"{child} {address} 10.1.0.1/24")
-    for name in ("storage", "red"):
-        a.run(f"nmcli -w 60 con up {name}", 90)
-    assert a.run("cat /sys/class/net/ib0/mode /sys/class/net/ib0/mtu").split() == ["connected", "65520"]
+    parts = {"ib0": ("storage", "10.0.0.1/24", ""), CHILD: ("red", "10.1.0.1/24", "p-key 0x8001 parent ib0")}
+    for name, (con, address, pkey) in parts.items():
+        set_mode(b, name, modes[name])
+        add = f"nmcli con add type infiniband con-name {con} ifname {name} {pkey}"
+        how = f"transport-mode {modes[name].capitalize()} mtu {MTU[modes[name]]}"
+        a.run(f"{add} {how} ipv4.method manual ipv6.method disabled ipv4.addresses {address}")
+    for con, _, _ in parts.values():
+        a.run(f"nmcli -w 60 con up {con}", 90)
+    for name, server in (("ib0", "10.0.0.5"), (CHILD, "10.1.0.5")):
+        got = a.run(f"cat /sys/class/net/{name}/mode /sys/class/net/{name}/mtu").split()
+        assert got == [modes[name], str(MTU[modes[name]])]
+        a.wait_ib0(name)
+        b.wait_ib0(name)
+        a.wait(f"ping -c 1 -W 1 {server}", what=f"an echo by {name}")
+        a.ping(server, size=MTU[modes[name]] - 100)
     assert a.run(f"cat /sys/class/net/{CHILD}/pkey").strip() == "0x8001"
-    a.wait_ib0(CHILD)
-    b.wait_ib0(CHILD)
-    a.ping("10.0.0.5", size=65000)
-    a.wait("ping -c 1 -W 1 10.1.0.5", what="an echo in the partition")
     data_while_the_link_flaps(shared_fabric, a, b, "10.1.0.5")
     assert re.search(rf"^{CHILD}:infiniband:connected:red$", a.run("nmcli -t device"), re.M)
     a.run("nmcli con down red")
     a.wait(f"[ ! -e /sys/class/net/{CHILD} ]", what="the child's end")
-    b.run(f"ip link del {CHILD}; echo datagram >/sys/class/net/ib0/mode; ip link set ib0 mtu 2044")
+    b.run(f"ip link del {CHILD}")
+    set_mode(b, "ib0", "datagram")
 
 
 def reload(a, name):
@@ -228,19 +251,20 @@ def reload(a, name):
     a.wait_ib0(name)
 
 
-def test_name_by_rule(two):
+def test_name_by_rule(shared_fabric, two):
     """By the GUID in the hardware address, whose QPN is another one then."""
     a, b = two
     reload(a, "storage")
     a.run("ip addr replace 10.0.0.1/24 dev storage")
     a.ping("10.0.0.5")
+    data_while_the_link_flaps(shared_fabric, a, b, name="storage")
     assert not a.run("ls -d /sys/class/net/ib0", status=None).startswith("/sys/class/net/ib0")
     reload(a, "ib0")
     a.run("ip addr replace 10.0.0.1/24 dev ib0")
     a.ping("10.0.0.5")
 
 
-def test_name_by_link_file(two):
+def test_name_by_link_file(shared_fabric, two):
     """By the whole hardware address, of 20 bytes, as systemd.link(5) matches it."""
     a, b = two
     address = a.run("cat /sys/class/net/ib0/address").strip()
@@ -250,6 +274,7 @@ def test_name_by_link_file(two):
     a.run("udevadm trigger --action=add /sys/class/net/ib0; udevadm settle")
     a.run("ip link set storage up && ip addr replace 10.0.0.1/24 dev storage")
     a.wait_ib0("storage").ping("10.0.0.5")
+    data_while_the_link_flaps(shared_fabric, a, b, name="storage")
     a.run("rm /etc/systemd/network/70-ipoib.link; ip link set storage down; ip link set storage name ib0")
     a.run("ip link set ib0 up; ip addr replace 10.0.0.1/24 dev ib0")
     b.ping("10.0.0.1")
