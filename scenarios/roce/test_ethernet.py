@@ -402,7 +402,7 @@ def test_a_fault_at_all_links_of_an_ethernet(net):
         ("rate", "bps=1G", "dir=in"): "dir: all links have none",
         ("lft", "lid=1", "port=1"): "lft: there is no such fault at all; there are: drop",
         ("unplug",): "all: this fault needs a host as its place",
-        ("drop", "opcode=rc"): "opcode",
+        ("drop", "slid=1"): "slid",
     }.items():
         assert message in net.command("fault", "add", "all", *words, status=1)
 
