@@ -26,8 +26,6 @@ PINGPONGS = [
 ]
 MORE_PERFTESTS = [
     "ib_send_bw -c RC",
-    "ib_send_bw -c UC",
-    "ib_send_bw -c UD",
     "ib_send_lat -s 64",
     "ib_write_lat -c UC",
     "ib_read_bw -s 65536",
@@ -38,6 +36,8 @@ PERFTESTS = [
     "ib_write_bw -s 65536",
     "ib_read_lat -R",
     "ib_atomic_bw",
+    "ib_send_bw -c UC",
+    "ib_send_bw -c UD",
     *(pytest.param(tool, marks=pytest.mark.one_model) for tool in MORE_PERFTESTS),
 ]
 RPING = "rping -v -C 4 -S 20000"
