@@ -17,7 +17,9 @@ from muslin import wait_until
 
 SIZE = 3_000_001  # no multiple of a block size
 SCRIPT = (
-    "tee /data/copy; echo from the guest >&2; command -v strace >&2; lsmod >&2; "
+    "tee /data/copy; echo from the guest >&2; lsmod >&2; "
+    "strace -V >&2; tcpdump --version >&2; gdb -batch -ex 'print 6 * 7' >&2; python3 -c 'print(\"six\", 6)' >&2; "
+    "PATH=$PATH:/usr/sbin; command -v sshd >&2; "
     "echo reopened >/dev/stderr; sleep 1000 & exit 7"
 )
 
@@ -61,11 +63,14 @@ def test_streams_share_packages_modules(new_fabric, folder):
     shared.chmod(0o777)
     given, out, err = folder / "given", fabric.folder / "out", fabric.folder / "err"
     given.write_bytes(os.urandom(SIZE))
-    line = 'exec "$0" vm h1 --share "$1":/data --packages strace --module dummy -- sh -c "$2" <"$3" >"$4" 2>"$5"'
+    packages = "--packages strace,gdb,tcpdump,python3,openssh-server --module dummy"
+    line = f'exec "$0" vm h1 --share "$1":/data {packages} -- sh -c "$2" <"$3" >"$4" 2>"$5"'
     shell(fabric, line, shared, SCRIPT, given, out, err).wait(600, status=7)
     assert out.read_bytes() == given.read_bytes() == (shared / "copy").read_bytes()
     said = err.read_text()
-    assert "from the guest\n" in said and "/strace\n" in said and "reopened" in said
+    assert "from the guest\n" in said and "reopened" in said
+    for word in ("strace -- version", "tcpdump version", "$1 = 42\n", "six 6\n", "/sshd\n"):
+        assert word in said, said
     assert any(line.startswith("dummy ") for line in said.splitlines()), said
 
 
@@ -82,6 +87,69 @@ def test_interrupted_vm_is_silent_and_leaves_nothing(new_fabric):
     out = process.wait(20, status=130)
     assert "Traceback" not in out
     assert not pathlib.Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+def children(process):
+    pid = process.popen.pid
+    return [pathlib.Path("/proc", p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def cache_of_links(fabric, *patterns):
+    """A cache of the test's own, with what that of all tests has by these patterns."""
+    shared, own = pathlib.Path(fabric.env["MUSLIN_CACHE"]), fabric.folder / "cache"
+    own.mkdir()
+    own.chmod(0o777)
+    for pattern in patterns:
+        for part in shared.glob(pattern):
+            (own / part.name).symlink_to(part)
+    fabric.env["MUSLIN_CACHE"] = str(own)
+    return own
+
+
+@pytest.fixture
+def interrupted(new_fabric):
+    """interrupted(event, options...): SIGINT at `muslin vm h1` when it has printed @event; nothing of it stays."""
+    fabric = new_fabric.up("leafs 1 hosts 1")
+    temporary = fabric.folder / "temporary"
+    temporary.mkdir()
+    temporary.chmod(0o777)
+    fabric.env["TMPDIR"] = str(temporary)
+
+    def interrupt(event, *words, timeout=550):
+        process = fabric.start_muslin("vm", "h1", *words)
+        process.expect(event, timeout)
+        running = wait_until(lambda: children(process), 30, "its child")
+        process.popen.send_signal(signal.SIGINT)
+        out = process.wait(30, status=130)
+        assert "Traceback" not in out and not list(temporary.iterdir())
+        wait_until(lambda: not [p for p in running if p.exists()], 20, "the end of its children")
+
+    interrupt.fabric = fabric
+    return interrupt
+
+
+@pytest.mark.guest
+def test_interrupted_while_a_command_runs(interrupted):
+    """The guest ends with muslin."""
+    interrupted("has booted", "--snapshot", "--", "sh", "-c", "echo has booted; exec sleep 1000")
+
+
+@pytest.mark.guest
+def test_interrupted_while_an_image_is_built(interrupted):
+    """The cache has no part of an image."""
+    own = cache_of_links(interrupted.fabric, "debs", "resolved-*")
+    interrupted("unpacking ", "--build")
+    assert not [p.name for p in own.iterdir() if p.name.startswith(("build-", "base-", "image-"))]
+
+
+@pytest.mark.guest
+def test_interrupted_while_a_snapshot_is_taken(interrupted):
+    """Neither QEMU nor a part of a snapshot stays."""
+    interrupted.fabric.command("vm", "--build", timeout=550)
+    own = cache_of_links(interrupted.fabric, "[!ls]*")
+    interrupted.fabric.command("vm", "--build", timeout=550)
+    interrupted("taking a snapshot", "--snapshot", "--", "true")
+    assert not [p.name for p in own.iterdir() if p.name.startswith(("build-", "snapshot-"))]
 
 
 def test_vm_refuses_before_it_builds(new_fabric):
