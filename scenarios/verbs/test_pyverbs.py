@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 The pyverbs suite of the distribution on a host: no test fails, and exactly those tests are skipped that
-pyverbs_skips.txt lists, each with its reason.
+pyverbs_skips.txt lists, each with its reason; on RoCE with the differences of pyverbs_skips_roce.txt.
+
+    h1 -- leaf1 ...       r1 -- sw1
 """
 
 import gzip
@@ -30,6 +32,7 @@ def unpack(folder):
 
 
 SKIPS = pathlib.Path(__file__).with_name("pyverbs_skips.txt")
+ROCE_SKIPS = SKIPS.with_name("pyverbs_skips_roce.txt")
 
 
 def expected_skips(file):
@@ -44,10 +47,18 @@ def expected_skips(file):
     return must, may
 
 
-def check_report(report, own=None, skips=SKIPS):
-    """@own: reasons that are other ones than in @skips. Versions of rdma-core differ in which tests there are."""
+def check_report(report, own=None, skips=SKIPS, differences=None):
+    """
+    @own: reasons that are other ones than in @skips; @differences: a file of reasons besides those, and of tests that
+    run. Versions of rdma-core differ in which tests there are.
+    """
     must, may = expected_skips(skips)
     must |= {t: {why} for t, why in (own or {}).items()}
+    for test, reasons in expected_skips(differences)[0].items() if differences else ():
+        if test.startswith("+"):
+            del must[test[1:]]
+        else:
+            must[test] = must.get(test, set()) | reasons
     skipped = {t: why for t, why in report["skipped"].items() if (t, why) not in may}
     print("\n".join(f"{t} {why}" for t, why in sorted(report["skipped"].items())))
     assert not report["failed"], "\n".join(f"{t}:\n{trace}" for t, trace in report["failed"].items())
@@ -62,16 +73,27 @@ def can_join(fabric, host):
     return "joined dgid" in out
 
 
-@pytest.mark.timeout(900)
-def test_pyverbs_suite(fabric):
+def run_suite(fabric, host, device):
+    """The suite's report."""
     tests = unpack(fabric.folder)
-    wait_until(lambda: can_join(fabric, "h1"), 30, "a multicast group")
     runner = shutil.copy(RUNNER, fabric.folder)
     result = fabric.folder / "result.json"
-    args = [tests, result, fabric.ip("h1"), "-v", "--dev", "muslin0"]
-    out = fabric.run("h1", "/usr/bin/python3", runner, *args, timeout=840)
+    args = [tests, result, fabric.ip(host), "-v", "--dev", device]
+    out = fabric.run(host, "/usr/bin/python3", runner, *args, timeout=840)
     assert result.exists(), out[-6000:]
-    check_report(json.loads(result.read_text()))
+    return json.loads(result.read_text())
+
+
+@pytest.mark.timeout(900)
+def test_pyverbs_suite(fabric):
+    wait_until(lambda: can_join(fabric, "h1"), 30, "a multicast group")
+    check_report(run_suite(fabric, "h1", "muslin0"))
+
+
+@pytest.mark.timeout(900)
+def test_pyverbs_suite_on_roce(new_fabric):
+    fabric = new_fabric.up("ethernet sw1 mtu 4200\nhost r1 ether sw1 ip 10.1.0.1/24\n")
+    check_report(run_suite(fabric, "r1", "rxe0"), differences=ROCE_SKIPS)
 
 
 def test_objects(fabric, program):
