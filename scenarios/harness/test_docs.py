@@ -5,11 +5,13 @@ fence "sh test" or "python test" is an example to be run, "sh build" one that bu
 a quotation from FILE.
 """
 
+import importlib.util
 import os
 import pathlib
 import re
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
 
 import pytest
 
@@ -73,3 +75,30 @@ def test_names(page):
 
 def test_conformance_is_current():
     subprocess.run([sys.executable, TREE / "ci/conformance", "--check"], check=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def works_with():
+    """The script, as a module."""
+    loader = SourceFileLoader("works_with", str(TREE / "ci/works-with"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("works_with", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_programs_has_the_scripts_rows(works_with):
+    lines = [line for line in works_with.PAGE.read_text().splitlines() if line.startswith("| ")]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines[2:]]
+    assert [(name, links, file) for name, _, links, file, _ in rows] == [(r[0], r[2], r[3]) for r in works_with.ROWS]
+    assert works_with.PAGE.read_text().partition("on hosts\n")[2].startswith(works_with.HEAD.partition("on hosts\n")[2])
+
+
+def test_the_programs_that_work_have_tests(works_with):
+    """A row without any would say that none failed."""
+    files = dict.fromkeys(str(TREE / "scenarios" / row[3]) for row in works_with.ROWS)
+    argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
+    out = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=TREE, timeout=60).stdout
+    tests = [line.partition("::") for line in out.splitlines() if "::" in line]
+    for name, _, _, file, part in works_with.ROWS:
+        own = [t for path, _, t in tests if path.endswith(file) and all(p in t for p in part.split(" and "))]
+        assert own, f"{name}: no test of {file} has {part} in its name"
