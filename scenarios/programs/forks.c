@@ -3,8 +3,8 @@
  * A program with registered memory forks: forks KIND. Prints "KIND: ok" if the child has the memory as of that moment,
  * and neither process sees later writes of the other. Other kinds: "dontfork", where the child does not get the memory
  * at all, as with ibv_fork_init() of libraries without support of copy on fork; "threads", where threads of the child
- * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its own
- * memory on the device of the parent, at an address where the parent has other data, and writes to it.
+ * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its
+ * own memory on the device of the parent, at an address where the parent has other data, and writes to it.
  */
 #include <errno.h>
 #include <fcntl.h>
