@@ -256,3 +256,9 @@ def command_line(pid):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return ""
+
+
+def test_logs_of_several_daemons():
+    assert report.logs("one\n") == [("Log of the daemon", "one\n")]
+    text = "==> a <==\none\n==> a.1 <==\ntwo\n==> a <==\nthree\n"
+    assert report.logs(text) == [("Log of daemon a", "one\nthree\n"), ("Log of daemon a.1", "two\n")]
