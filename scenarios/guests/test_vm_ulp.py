@@ -84,9 +84,8 @@ WRITE = "dd if=/tmp/f of=/dev/{} bs=256k conv=fsync 2>/dev/null"
 
 
 @pytest.fixture(scope="module")
-def net(request, muslin_make_fabric):
-    stock = request.config.getoption("--muslin-model") == "connectx"
-    f = muslin_make_fabric("vm-ulp").up(INFINIBAND + ("" if stock else ETHERNET))
+def net(muslin_make_fabric, model):
+    f = muslin_make_fabric("vm-ulp").up(INFINIBAND + ("" if model == "connectx" else ETHERNET))
     yield f
     f.down()
 
@@ -105,9 +104,10 @@ def rnbd(net, programs):
 
 
 @pytest.fixture(scope="module")
-def two(net, programs):
+def two(net, programs, model):
     """Both guests."""
-    vms = [net.vm(host, *(f"--qemu-arg={w}" for w in SHARE.format(programs).split())) for host in ("h1", "h5")]
+    share = [f"--qemu-arg={w}" for w in SHARE.format(programs).split()]
+    vms = [net.vm(host, "--model", model, *share) for host in ("h1", "h5")]
     for vm in vms:
         vm.run(MOUNT)
         vm.wait_ib0()
@@ -141,7 +141,10 @@ def flap_ethernet(net, a):
     flap(net, a, "sw1:1", lambda: net.show()["ethernet"]["stations"][at]["counters"]["tx_frames"])
 
 
-@pytest.mark.parametrize("kind", BLOCK)
+@pytest.mark.also_connectx
+@pytest.mark.parametrize(
+    "kind", ["nvme", *(pytest.param(k, marks=pytest.mark.one_model) for k in ("iser", "srp", "rnbd"))]
+)
 def test_block_device(request, net, two, kind):
     """Written repeatedly while the link flaps; then both sides read the written data."""
     a, b = two
