@@ -340,8 +340,8 @@ int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *
 	int rc;
 
 	if (!why && leafs < at->count)
-		why = "a topology with fewer leaf switches, which are those with hosts, than shards cannot be split into "
-		      "shards";
+		why = "a topology with fewer leaf switches, which are those with hosts, than shards cannot be split "
+		      "into shards";
 	rc = why ? -EINVAL : shard_split(t, &split);
 	if (rc)
 		snprintf(err, err_len, "%s", why ?: "out of memory");

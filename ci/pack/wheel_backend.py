@@ -9,7 +9,7 @@ import os
 import pathlib
 import tempfile
 
-from setuptools.build_meta import *  # noqa: F403
+from setuptools.build_meta import *  # noqa: F401, F403
 
 _scratch = tempfile.TemporaryDirectory(prefix="muslin-wheel-")
 atexit.register(_scratch.cleanup)

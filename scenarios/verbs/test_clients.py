@@ -25,7 +25,6 @@ host r2 ether sw2 ip 10.1.0.2/24
 ETHERNET = SWITCHES + "host w1 iwarp 127.83.10.1\nhost w2 iwarp 127.83.10.2\n"
 
 
-
 @pytest.fixture(scope="module")
 def compiled():
     """compiled(PATH, "-static"): the path, to which an empty program or library was compiled with these options."""
