@@ -41,7 +41,7 @@ def test_the_line_in_the_manual(fabric, model):
     who = {} if fabric.user is None else {"user": fabric.user, "group": fabric.user, "extra_groups": []}
     console = fabric.folder / "console"
     with console.open("wb") as out, subprocess.Popen(
-        ["sh", "-c", line], cwd=fabric.folder, env=env, stdin=subprocess.PIPE, stdout=out, stderr=out, **who
+        ["sh", "-c", f"exec {line}"], cwd=fabric.folder, env=env, stdin=subprocess.PIPE, stdout=out, stderr=out, **who
     ) as qemu:
 
         def said():
