@@ -223,7 +223,7 @@ def _add_property(item, result, pair):
 
 
 def _write(config, fabric, folder, title, reports, *, since=0):
-    """Writes page and files of a fabric in place of an earlier run's, without files that are older than @since."""
+    """Writes page and files of a fabric in place of an earlier run's, without output older than @since."""
     shutil.rmtree(folder, ignore_errors=True)
     report.write(fabric, folder, title, reports, _replay(config, title), since=since, run=config.stash[RUN])
 

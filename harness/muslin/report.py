@@ -257,7 +257,7 @@ def _copy_files(source, target, since):
         for path in (pathlib.Path(where, f) for f in files):
             name = path.relative_to(source)
             with contextlib.suppress(FileNotFoundError):
-                if path.is_file() and path.stat().st_mtime >= since:
+                if path.is_file() and (path.suffix != ".log" or path.stat().st_mtime >= since):
                     (target / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(path, target / name)
                     names.append(str(name))
@@ -267,8 +267,8 @@ def _copy_files(source, target, since):
 def write(fabric, folder, title, reports, replay, *, since=0, run=None):
     """
     Writes folder/report.html about a fabric, and beside it the timeline and the result as JSON, and the fabric's files.
-    @reports: pytest's report of each phase of the test; @since: files that were last written before are omitted;
-    @run: the name of the session, whose index lists it.
+    @reports: pytest's report of each phase of the test; @since: output of programs that ended before is omitted; @run:
+    the name of the session, whose index lists it.
     """
     data = collect(fabric)
     folder.mkdir(parents=True, exist_ok=True)
