@@ -22,11 +22,12 @@ from .vm import MODELS
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FABRICS = pytest.StashKey[list]()  # of a test: its own fabrics
 REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
-BEGAN = pytest.StashKey[int]()  # of a test: the time at which its setup began, in whole seconds
+BEGAN = pytest.StashKey[float]()  # of a test: what was written earlier is of other tests
 MADE = pytest.StashKey[list]()  # of the session: fabrics whose directories exist
 ENDED = pytest.StashKey[list]()  # of the session: those whose directories are removed after the report of the test
 FAILED = pytest.StashKey[dict]()  # of the session: {fabric of wider scope: {phase of a test: pytest's report}}
 RUN = pytest.StashKey[str]()  # of the session: its name, the same in all workers
+CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at most: the kernel's coarsest tick
 
 
 def pytest_addoption(parser):
@@ -161,7 +162,7 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     result = outcome.get_result()
     if call.when == "setup":
-        item.stash[BEGAN], item.stash[REPORTS] = int(call.start), {}
+        item.stash[BEGAN], item.stash[REPORTS] = call.start - CLOCK_TICK, {}
     item.stash[REPORTS][call.when] = result
     if result.failed:
         _add_sections(item, result)
