@@ -276,6 +276,5 @@ class Fabric:
         return [self.daemon_pid, *(int(path.read_text()) for path in self._others("pid"))]
 
     def daemon_log(self):
-        """The logs of all its daemons, one after the other."""
-        names = [self.name, *(path.parent.name for path in self._others("log"))]
-        return "".join(self.command("log", "--name", name) for name in names)
+        """The log of its daemon; of several, one after the other, each below a line with the daemon's name."""
+        return self.command("log", "--name", self.name)
