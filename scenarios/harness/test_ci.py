@@ -76,7 +76,8 @@ def test_the_plugin_from_a_package(folder, muslin_programs):
     source = folder / "source"
     source.mkdir()
     shutil.copy(TREE / "pyproject.toml", source)
-    shutil.copytree(TREE / "harness", source / "harness")
+    for part in ("harness", "ci/pack"):
+        shutil.copytree(TREE / part, source / part)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
     subprocess.run([*pip, "--target", folder / "site", source], check=True, capture_output=True, text=True, timeout=120)
     check_report(users_tests(folder, muslin_programs, {"PYTHONPATH": str(folder / "site")}), folder)
