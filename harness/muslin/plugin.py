@@ -233,7 +233,7 @@ def _end(config, fabric, name, title):
     """Takes a fabric of wider scope down. With --muslin-report its page has the failures of all tests that used it."""
     failures = config.stash[FAILED].pop(fabric, {})
     try:
-        if fabric.hold is not None:
+        if fabric.hold is not None and fabric.folder.exists():
             fabric.down()
     except Exception:
         text = str(pytest.ExceptionInfo.from_current().getrepr())

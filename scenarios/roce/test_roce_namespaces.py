@@ -61,9 +61,7 @@ def two_machines(make_fabric, letter, kind, prepare=lambda fabric, a, b: None):
     yield Two(a, b, f"{letter}b", "siw0" if kind == "iwarp" else "rxe0")
     b.down()
     a.command("down", status=None)
-    net.kill()
-    shutil.rmtree(a.folder, ignore_errors=True)
-    shutil.rmtree(b.folder, ignore_errors=True)
+    a.down()  # with the namespaces
 
 
 def give_ipv6(fabric, *pids):
