@@ -248,7 +248,7 @@ def models(bench):
 
 
 def starts(bench):
-    """What a guest's start takes up to a shell, one guest at a time and the models by turns: the least of three each."""
+    """What a start takes up to a shell, one guest at a time and the models by turns: the least of three each."""
     least = {}
     with bench.fabric("leafs 1 hosts 1", name="bench-start") as fabric:
 
