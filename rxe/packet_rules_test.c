@@ -395,6 +395,27 @@ static bool ud_completions_that_wait(void)
 	return ok && waiting == RXE_COMPS && hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED) == 8;
 }
 
+/* The responses behind a missing one, more than there are retries, report the same loss. */
+static bool read_flight_behind_a_loss(void)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_RDMA_READ, 0, 12 * 4096, 1);
+	u32 i, counted;
+
+	drop_all = true; /* also what is retransmitted while these arrive */
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_idle(loop, loop_now(loop).ns);
+	for (i = 1; i <= 8; i++) {
+		drop_all = false;
+		wire_send(&b.port, forge(&b, WIRE_RC_READ_RESP_MIDDLE, PSN + i, 4096));
+		drop_all = true;
+		loop_run_idle(loop, loop_now(loop).ns);
+	}
+	counted = (u32)hca_counter(a.hca, 1, HCA_CNT_COMPLETER_RETRY);
+	drop_all = false;
+	run();
+	return counted == 1 && is_next(&a, 1, 0);
+}
+
 /* Ethernet: out-of-order receive buffer */
 
 static bool read_ooo_with_a_bad_key(void)
@@ -436,6 +457,7 @@ static const struct rule rules[] = {
 	{ "9.3.5 a reserved syndrome is dropped", HCA_QPT_RC, reserved_syndrome },
 	{ "9.9.2 a reserved NAK code is a bad response", HCA_QPT_RC, reserved_nak },
 	{ "9.7.5.1.1 ACKs of what was not sent are ghosts", HCA_QPT_RC, ack_of_unsent_psn },
+	{ "9.7.5.1 responses behind a missing one count one retry", HCA_QPT_RC, read_flight_behind_a_loss },
 	{ "9.9.2 a response of a wrong length", HCA_QPT_RC, read_response_of_wrong_length },
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },

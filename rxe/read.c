@@ -241,7 +241,11 @@ void rxe_read_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, const
 		read_ooo_write(rq, p, psn);
 	if (rq->req.psn != rq->req.max_psn || rq->req.cwnd.loss_handled || rq->req.read_retransmit)
 		return;
-	rq->req.cwnd.loss_handled = rq->req.cwnd.on; /* the other responses of this flight report the same loss */
+	/*
+	 * The other responses of this flight report the same loss, and count no retry: the requester waits for the
+	 * retransmitted response, whose loss is found by the time-out. Without one, each response is a report.
+	 */
+	rq->req.cwnd.loss_handled = rq->req.cwnd.on || rq->qp->attr.timeout;
 	rxe_cwnd_lost(rq);
 	read_retry(rq, w);
 }
