@@ -120,9 +120,13 @@ int cli_connect_place(const char *place)
 		}
 	}
 	/* The first one reports the error for the place, which a daemon that is not up may have. */
-	for (i = 0; i < n; i++)
-		if (shard_try_connect(i, err, sizeof(err)) < 0)
+	for (i = 0; i < n; i++) {
+		sock = shard_try_connect(i, err, sizeof(err));
+		if (sock < 0)
 			fprintf(stderr, "muslin: %s\n", err);
+		else
+			close(sock);
+	}
 	if (first < 0) {
 		shard_none(err, sizeof(err));
 		cli_fail(CLI_ERROR, "%s", err);
