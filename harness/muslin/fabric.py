@@ -265,15 +265,12 @@ class Fabric:
     def daemon_pid(self):
         return int(next((self.folder / "run").glob(f"**/{self.name}/*pid")).read_text())
 
-    def _others(self, file):
-        """That file of each daemon but the first one, in their order."""
-        found = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/{file}")
-        return sorted(found, key=lambda path: int(path.parent.name.rpartition(".")[2]))
-
     @property
     def daemon_pids(self):
-        """Of all shards."""
-        return [self.daemon_pid, *(int(path.read_text()) for path in self._others("pid"))]
+        """Of all shards, in their order."""
+        others = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/pid")
+        others = sorted(others, key=lambda path: int(path.parent.name.rpartition(".")[2]))
+        return [self.daemon_pid, *(int(path.read_text()) for path in others)]
 
     def daemon_log(self):
         """The log of its daemon; of several, one after the other, each below a line with the daemon's name."""
