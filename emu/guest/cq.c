@@ -29,7 +29,7 @@ static int command_ring(struct mu_dev *dev, u32 op, struct mu_cq *cq, struct mu_
 	return err;
 }
 
-static int share(struct mu_ring *ring, struct ib_udata *udata)
+static int cq_share(struct mu_ring *ring, struct ib_udata *udata)
 {
 	struct mu_ucontext *uctx = rdma_udata_to_drv_context(udata, struct mu_ucontext, ib);
 	struct rxe_create_cq_resp resp = {};
@@ -41,7 +41,7 @@ static int share(struct mu_ring *ring, struct ib_udata *udata)
 	return err ? err : ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
-static void leave(struct mu_dev *dev, struct mu_cq *cq)
+static void cq_leave(struct mu_dev *dev, struct mu_cq *cq)
 {
 	mu_object(dev, MUSLIN_CQ_DESTROY, cq->handle, 0, NULL, NULL);
 	xa_erase_irq(&dev->cqs, cq->handle);
@@ -74,13 +74,13 @@ static int create_cq(MU_CREATE_CQ_ARGS)
 	ibcq->cqe = cq->ring->mask;
 	err = xa_err(xa_store_irq(&dev->cqs, cq->handle, cq, GFP_KERNEL));
 	if (!err && user)
-		err = share(cq->ring, user);
+		err = cq_share(cq->ring, user);
 	if (err)
 		goto leave;
 	return 0;
 
 leave:
-	leave(dev, cq);
+	cq_leave(dev, cq);
 free_ring:
 	mu_ring_destroy(cq->ring);
 	return err;
@@ -90,7 +90,7 @@ int mu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct mu_cq *cq = to_mu_cq(ibcq);
 
-	leave(to_mu_dev(ibcq->device), cq);
+	cq_leave(to_mu_dev(ibcq->device), cq);
 	mu_ring_destroy(cq->ring);
 	return 0;
 }
@@ -122,7 +122,7 @@ static int resize_cq(MU_RESIZE_CQ_ARGS)
 	ring = mu_ring_create(ENTRY, cqe);
 	if (!ring)
 		return -ENOMEM;
-	err = share(ring, udata);
+	err = cq_share(ring, udata);
 	if (err) {
 		mu_ring_destroy(ring);
 		return err;

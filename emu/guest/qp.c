@@ -94,7 +94,7 @@ static int enter(struct mu_dev *dev, struct mu_qp *qp)
 }
 
 /* Polls do not find the number from here on; a poll in progress ends first. */
-static void leave(struct mu_dev *dev, struct mu_qp *qp)
+static void qp_leave(struct mu_dev *dev, struct mu_qp *qp)
 {
 	xa_erase_irq(&dev->qps, qp->handle);
 	if (special(qp))
@@ -110,7 +110,7 @@ static void leave(struct mu_dev *dev, struct mu_qp *qp)
 	mu_ref_end(&qp->ref);
 }
 
-static int share(struct mu_qp *qp, struct ib_udata *udata)
+static int qp_share(struct mu_qp *qp, struct ib_udata *udata)
 {
 	struct mu_ucontext *uctx = rdma_udata_to_drv_context(udata, struct mu_ucontext, ib);
 	struct rxe_create_qp_resp resp = {};
@@ -157,14 +157,14 @@ int mu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_uda
 	if (err)
 		goto destroy;
 	if (udata) {
-		err = share(qp, udata);
+		err = qp_share(qp, udata);
 		if (err)
 			goto leave;
 	}
 	return 0;
 
 leave:
-	leave(dev, qp);
+	qp_leave(dev, qp);
 destroy:
 	mu_object(dev, MUSLIN_QP_DESTROY, qp->handle, 0, NULL, NULL);
 free_rings:
@@ -290,7 +290,7 @@ int mu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	if (err == -EBUSY)
 		return err; /* attached to multicast groups */
-	leave(dev, qp);
+	qp_leave(dev, qp);
 	mu_ring_destroy(qp->sq);
 	mu_ring_destroy(qp->rq);
 	return 0;
