@@ -18,47 +18,78 @@ import unittest.mock
 IMAGE = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
 
 
-def _unpack_source(folder, series, parts):
-    """These directories of the kernel's source, which is installed or fetched, in @folder."""
+# Directories of the source that modules of scenarios are built of: unpacked at once, since the archive is long.
+PARTS = (
+    "drivers/block/rnbd",
+    "drivers/infiniband/sw/siw",
+    "drivers/infiniband/ulp/rtrs",
+)
+
+
+def _unpack_source(folder, series):
+    """PARTS of the kernel's source, which is installed or fetched, in @folder."""
     name = f"linux-source-{series}"
     tar = f"cat /usr/src/{name}.tar.xz"
     if not pathlib.Path(f"/usr/src/{name}.tar.xz").exists():
         deb = next(packages().fetch(*d) for d in packages().resolve([name]) if d[1].startswith(name + "_"))
         tar = f"dpkg-deb --fsys-tarfile {deb} | tar -xO ./usr/src/{name}.tar.xz"
-    wanted = " ".join(f"'{name}/{part}/*'" for part in parts)
+    wanted = " ".join(f"'{name}/{part}/*'" for part in PARTS)
     inner = f"tar -xJ -C {folder} --strip-components=1 --wildcards {wanted}"
     subprocess.run(["bash", "-o", "pipefail", "-c", f"{tar} | {inner}"], check=True)
 
 
 def _configure(folder, part):
     """All that a Makefile builds if it is configured becomes a module; it finds headers of other unpacked parts."""
-    makefile = folder / part / "Makefile"
+    makefile = part / "Makefile"
     text = re.sub(r"^(obj-)\$\(CONFIG_\w+\)", r"\1m", makefile.read_text(), flags=re.M)
     makefile.write_text(re.sub(r"\$\(srctree\)(?=/drivers/infiniband/ulp/)", str(folder), text))
 
 
-def _build(version, out, parts, needed, edit):
-    with contextlib.ExitStack() as stack:
-        tmp = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir=out.parent, prefix="build-")))
-        series = re.match(r"\d+\.\d+", version)[0]
-        _unpack_source(tmp, series, parts)
-        edit(tmp)
+@contextlib.contextmanager
+def _made_once(out):
+    """A directory that becomes @out, or None where that exists; a second process waits, and finds it."""
+    with out.with_name(f"{out.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if out.exists():
+            yield None
+            return
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix="build-") as tmp:
+            made = pathlib.Path(tmp) / "made"
+            made.mkdir()
+            yield made
+            made.rename(out)
+
+
+def _source(cache, version):
+    """PARTS of the source of the kernel @version, in a directory beside those of the modules."""
+    series = re.match(r"\d+\.\d+", version)[0]
+    out = cache / f"source-{series}"
+    with _made_once(out) as made:
+        if made:
+            _unpack_source(made, series)
+    return out
+
+
+def _build(version, made, source, parts, needed, edit):
+    """The files of the modules in @made."""
+    with tempfile.TemporaryDirectory(dir=made.parent, prefix="build-") as folder:
+        tmp = pathlib.Path(folder)
+        shutil.copytree(source, tmp / "source")
+        edit(tmp / "source")
         there = kernel().headers(version, tmp / "headers")
-        kernel().unpack_kernel(version, tmp / "kernel")
-        made = tmp / "made"
-        made.mkdir()
         symbols = []
-        for part in parts:
-            _configure(tmp, part)
-            stack.enter_context(unittest.mock.patch.dict(os.environ, KBUILD_EXTRA_SYMBOLS=" ".join(symbols)))
-            kernel().build_modules(version, there, tmp / part)
-            symbols.append(str(tmp / part / "Module.symvers"))
-            for file in (tmp / part).glob("*.ko"):
+        for part in (tmp / "source" / p for p in parts):
+            _configure(tmp / "source", part)
+            with unittest.mock.patch.dict(os.environ, KBUILD_EXTRA_SYMBOLS=" ".join(symbols)):
+                kernel().build_modules(version, there, part)
+            symbols.append(str(part / "Module.symvers"))
+            for file in part.glob("*.ko"):
                 shutil.move(file, made)
+        if needed:
+            kernel().unpack_kernel(version, tmp / "kernel")
         for name in needed:
             for found in (tmp / "kernel").rglob(f"{name}.ko*"):
                 shutil.copy(kernel().decompressed(found), made)
-        made.rename(out)
 
 
 def _module(name):
@@ -79,16 +110,15 @@ def packages():
 
 def modules(cache, name, parts, files, *, needed=(), edit=lambda folder: None):
     """
-    The module files @files of the source's directories @parts, both in the order in which they depend on each other,
-    for the kernel that guests boot; built if there are none yet. They have a directory @name beside @cache, which may
-    be another user's. @needed: modules of Debian's that the guests' image lacks, which come first; @edit: changes the
+    The module files @files of the source's directories @parts (of PARTS), both in the order in which they depend on
+    each other, for the kernel that guests boot; built if there are none yet. They are beside @cache, which may be
+    another user's. @needed: modules of Debian's that the guests' image lacks, which come first; @edit: changes the
     source in the directory that it gets.
     """
-    with unittest.mock.patch.dict(os.environ, MUSLIN_CACHE=f"{cache}-{name}"):
-        version = kernel().choose(os.environ.get("MUSLIN_KERNEL"))
-        out = packages().cache_folder() / f"{name}-{version}"
-        with out.with_name(f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits, and finds the files of the first one
-            if not out.exists():
-                _build(version, out, parts, needed, edit)
+    with unittest.mock.patch.dict(os.environ, MUSLIN_CACHE=f"{cache}-modules"):
+        version, folder = kernel().choose(os.environ.get("MUSLIN_KERNEL")), packages().cache_folder()
+        out = folder / f"{name}-{version}"
+        with _made_once(out) as made:
+            if made:
+                _build(version, made, _source(folder, version), parts, needed, edit)
     return [p for file in (*needed, *files) if (p := out / f"{file}.ko").exists()]
