@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Guests that resume from one snapshot of a booted guest: each has devices, a clock and random numbers of its own.
+Guests that resume from one snapshot of a booted guest: each has devices, a clock and random numbers of its own. All
+guests with a ConnectX resume in `make test`, and test_vm_connectx.py has one that is reset then.
 
     h1, h5: guests
 """
@@ -34,7 +35,6 @@ def resumed(shared_fabric, model):
 
 
 @pytest.mark.guest
-@pytest.mark.also_connectx
 def test_what_guests_of_one_snapshot_do_not_share(resumed):
     """Random numbers, host names and the kernel's identifiers differ, and the clock is that of the machine."""
     for vm, host in zip(resumed, ("h1", "h5"), strict=True):
@@ -49,7 +49,6 @@ def test_what_guests_of_one_snapshot_do_not_share(resumed):
 
 
 @pytest.mark.guest
-@pytest.mark.also_connectx
 def test_fabric_of_guests_of_one_snapshot(resumed):
     a, b = resumed
     a.ping("10.0.0.5")
@@ -57,7 +56,6 @@ def test_fabric_of_guests_of_one_snapshot(resumed):
 
 
 @pytest.mark.guest
-@pytest.mark.also_connectx
 def test_reboot_of_a_resumed_guest(resumed):
     """It boots as others do, and finds the same devices."""
     a = resumed[0]

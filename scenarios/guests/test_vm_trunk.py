@@ -30,11 +30,11 @@ def test_guests_of_two_daemons(new_fabric):
     for vm, to in ((a, "10.0.0.5"), (b, "10.0.0.1"), (a, "fd00::5")):
         vm.ping(to)
         vm.ping(to, size=30000, count=2)
-    a.run("head -c 16777216 /dev/urandom >/tmp/sent")
+    a.run("head -c 8388608 /dev/urandom >/tmp/sent")
     b.start("socat -u TCP-LISTEN:9000 OPEN:/tmp/got,creat,trunc", "sink")
     b.wait("grep -q :2328 /proc/net/tcp", what="the receiver")  # 9000
     a.run("socat -u OPEN:/tmp/sent TCP:10.0.0.5:9000")
-    wait_until(lambda: b.run("sha256sum </tmp/got") == a.run("sha256sum </tmp/sent"), 30, "the file", 0.5)
+    wait_until(lambda: b.run("md5sum </tmp/got") == a.run("md5sum </tmp/sent"), 30, "the file", 0.5)
     rping_both_ways(a, b)
     trunks = fabric.show()["trunks"]
     assert sum(t["rings"] for t in trunks) >= 2 and not sum(t["violations"] for t in trunks), trunks
