@@ -67,6 +67,7 @@ def test_ibstat(shared_fabric, a):
     assert "PORT_ACTIVE" in out and "vendor_part_id:\t\t\t4115" in out
 
 
+@pytest.mark.parametrize("a", KERNELS[1:], indirect=True, scope="module")
 @pytest.mark.parametrize("tool", PINGPONGS)
 def test_pingpong(ends, port, tool):
     for out in over_tcp(ends, port, tool):

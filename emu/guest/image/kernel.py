@@ -186,19 +186,10 @@ def driver_sources():
     return [p for p in found if p.suffix in (".c", ".h") or p.name == "Kbuild"]
 
 
-def in_one(folder):
-    """The compiler gets all files of the driver as one: each by itself would take as long, for the kernel's headers."""
-    kbuild = folder / "Kbuild"
-    before, _, objects = kbuild.read_text().partition("\nmuslin-y := ")
-    (folder / "all.c").write_text("".join(f'#include "{o.removesuffix(".o")}.c"\n' for o in objects.split()))
-    kbuild.write_text(f"{before}\nmuslin-y := all.o\n")
-
-
 def build_driver(version, folder):
     """Builds muslin.ko for @version in @folder and returns its path."""
     for room in ("guest", "abi"):
         shutil.copytree(SOURCES / room, folder / "emu" / room, ignore=shutil.ignore_patterns("image"))
-    in_one(folder / "emu/guest")
     there = headers(version, folder / "headers")
     say(f"building the driver for {version}")
     build_modules(version, there, folder / "emu/guest")
