@@ -148,8 +148,8 @@ def test_pip_leaves_the_source_as_it_was(folder):
 
 @pytest.mark.skipif(not shutil.which("dpkg-buildpackage"), reason="not a Debian system: dpkg-buildpackage is missing")
 def test_deb(request):
-    """The packages build with Debian's hardening flags, and lintian reports nothing."""
-    make(request, "deb")
+    """lintian reports nothing of the packages. ci/package-check compiles them with Debian's flags."""
+    make(request, "deb", "OBJECTS=1")
     packages = list((build(request) / "packages").glob("*.deb"))
     assert {"muslin", "muslin-dkms", "python3-muslin"} <= {p.name.split("_")[0] for p in packages}
     assert output("lintian", "--allow-root", "--tag-display-limit", "0", *packages) == ""
