@@ -96,5 +96,5 @@ def test_the_programs_that_work_have_tests(works_with):
     out = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=TREE, timeout=60).stdout
     tests = [line.partition("::") for line in out.splitlines() if "::" in line]
     for name, _, _, file, part in works_with.ROWS:
-        own = [t for path, _, t in tests if path.endswith(file) and all(p in t for p in part.split(" and "))]
+        own = [t for path, _, t in tests if path.endswith(file) and works_with.has_parts(t, part)]
         assert own, f"{name}: no test of {file} has {part} in its name"
