@@ -16,6 +16,8 @@
 
 #define PENDING_MAX         (8u << 20) /* bytes not yet written */
 #define BUFFER_SIZE         (2 * PENDING_MAX)
+#define FLUSH_SIZE          (64u << 10)     /* bytes that are written at once... */
+#define FLUSH_NS            (NSEC_PER_MSEC) /* ... or after this time */
 #define LINKTYPE_ERF        197
 #define LINKTYPE_ETHERNET   1
 #define ERF_TYPE_INFINIBAND 21
@@ -58,8 +60,10 @@ struct fabric_capture {
 	bool closed; /* nothing is written any more */
 	bool ending; /* closed when all is written */
 	bool polls;
+	bool full; /* waits for EPOLLOUT */
 	struct loop_fd watch;
 	struct loop_task flush;
+	struct loop_timer flush_timer;
 	void (*done)(void *ctx);
 	void *ctx;
 	struct fabric_capture_point **points; /* by interface number; NULL: of frames */
@@ -96,12 +100,15 @@ static void capture_close(struct fabric_capture *c)
 	c->closed = true;
 	c->len = 0;
 	loop_fd_del(&c->watch);
+	loop_timer_cancel(&c->flush_timer);
 	if (c->done)
 		c->done(c->ctx);
 }
 
 static void capture_drain(struct fabric_capture *c)
 {
+	bool full;
+
 	/* O_NONBLOCK is shared by all users of the open file, and any of them may have cleared it. */
 	if (c->len && !c->closed)
 		fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
@@ -123,8 +130,13 @@ static void capture_drain(struct fabric_capture *c)
 		c->head = 0;
 	if (!c->len && c->ending)
 		capture_close(c);
-	if (c->polls && !c->closed)
-		loop_fd_mod(&c->watch, c->len ? EPOLLOUT : 0);
+	if (c->closed)
+		return;
+	loop_timer_cancel(&c->flush_timer);
+	full = c->polls && c->len;
+	if (full != c->full)
+		loop_fd_mod(&c->watch, full ? EPOLLOUT : 0);
+	c->full = full;
 }
 
 static void on_writable(struct loop_fd *w, u32 events, struct now now)
@@ -140,6 +152,22 @@ static void on_writable(struct loop_fd *w, u32 events, struct now now)
 static void on_flush(struct loop_task *t, struct now now)
 {
 	capture_drain(container_of(t, struct fabric_capture, flush));
+}
+
+static void on_flush_timer(struct loop_timer *t, struct now now)
+{
+	capture_drain(container_of(t, struct fabric_capture, flush_timer));
+}
+
+/* Packets are written in batches: a write costs system calls, and wakes the reader. */
+static void capture_batch(struct fabric_capture *c)
+{
+	if (c->full)
+		return;
+	if (c->len >= FLUSH_SIZE)
+		loop_task_queue(c->f->loop, &c->flush);
+	else if (!loop_timer_armed(&c->flush_timer))
+		loop_timer_set(c->f->loop, &c->flush_timer, loop_now(c->f->loop).ns + FLUSH_NS);
 }
 
 static void capture_put16(u8 *d, u32 at, u16 v)
@@ -215,6 +243,7 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 	c->watch.fd = fd;
 	c->watch.fn = on_writable;
 	loop_task_init(&c->flush, on_flush);
+	c->flush_timer.fn = on_flush_timer;
 	if (!c->buf || section_header(c)) {
 		free(c->buf);
 		free(c);
@@ -332,7 +361,7 @@ static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 kep
 	capture_put32(d, 32 + pad, out ? 2 : 1);
 	capture_put32(d, 36 + pad, 0); /* end of the options */
 	c->stats.packets++;
-	loop_task_queue(c->f->loop, &c->flush);
+	capture_batch(c);
 	return d + 28;
 }
 
@@ -441,6 +470,7 @@ void fabric_capture_stop(struct fabric_capture *c)
 	c->done = NULL;
 	capture_drain(c);
 	loop_fd_del(&c->watch);
+	loop_timer_cancel(&c->flush_timer);
 	loop_task_cancel(&c->flush);
 	wire_match_free(&c->selection.match);
 	free(c->points);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Captures: valid blocks, a slow reader, and one that closes. An optional argument is a file for the capture. */
+/* Captures: valid blocks, batches, a slow reader, and one that closes. An optional argument is a file for the capture. */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -152,6 +152,36 @@ static void test_end(void)
 	close(fds[1]);
 }
 
+/* Packets are written together: after a time, or when there are many. */
+static void test_batches(void)
+{
+	struct fabric_capture *c;
+	int fds[2];
+	u32 i;
+
+	if (pipe(fds) || fcntl(fds[0], F_SETFL, O_NONBLOCK))
+		exit(1);
+	c = fabric_capture_start(test_fabric, fds[1], on_done, NULL);
+	fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1));
+	test_run(0);
+	row(40, "the interface is written at once", read(fds[0], file, sizeof(file)) > 0);
+	for (i = 0; i < 3; i++) {
+		test_send(&h1, 2, 0, 16, i + 30000);
+		test_run(0);
+	}
+	row(41, "few packets wait", read(fds[0], file, sizeof(file)) < 0);
+	test_run(NSEC_PER_MSEC);
+	row(42, "for a millisecond", read(fds[0], file, sizeof(file)) > 0);
+	for (i = 0; i < 40; i++) {
+		test_send(&h1, 2, 0, 2048, i + 31000);
+		test_run(0);
+	}
+	row(43, "many packets do not wait", read(fds[0], file, sizeof(file)) >= 1 << 15);
+	fabric_capture_stop(c);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(int argc, char **argv)
 {
 	char path[] = "/tmp/muslin-capture-XXXXXX";
@@ -169,6 +199,7 @@ int main(int argc, char **argv)
 	}
 	test_slow();
 	test_end();
+	test_batches();
 	test_stop();
 	return rows_end();
 }
