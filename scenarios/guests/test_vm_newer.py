@@ -19,8 +19,10 @@ pytestmark = pytest.mark.guest
 
 
 @pytest.fixture(scope="module")
-def pair(shared_fabric):
-    vms = [shared_fabric.vm("h1", "--kernel", "newest", "--qemu", "newest"), shared_fabric.vm("h5")]
+def pair(shared_fabric, model):
+    """A ConnectX takes the newest QEMU itself, since the backports may have none with vfio-user."""
+    newest = ["--kernel", "newest", *([] if model == "connectx" else ["--qemu", "newest"])]
+    vms = [shared_fabric.vm(host, "--model", model, *words) for host, words in (("h1", newest), ("h5", []))]
     for vm in vms:
         vm.wait_ib0()
     yield vms
