@@ -359,15 +359,22 @@ static void eth_end_set_link(struct eth_end *end, bool up)
 		end->e->watch(end->e->watch_ctx, end);
 }
 
-void eth_link_update(struct eth_end *end)
+static void eth_link_set(struct eth_end *end, bool up)
 {
-	struct eth_end *peer = end->peer;
-	bool up = !end->unplugged && !end->pulled && !peer->pulled;
-
 	if (end->port.up == up)
 		return;
 	eth_end_set_link(end, up);
-	eth_end_set_link(peer, up);
+	eth_end_set_link(end->peer, up);
+}
+
+void eth_link_cut(struct eth_end *end)
+{
+	eth_link_set(end, false);
+}
+
+void eth_link_update(struct eth_end *end)
+{
+	eth_link_set(end, !end->unplugged && !end->pulled && !end->peer->pulled);
 }
 
 void eth_end_set_up(struct eth_end *end, bool up)

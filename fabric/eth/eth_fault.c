@@ -8,6 +8,7 @@
 enum eth_fault_key {
 	ETH_FCS = FAULT_OWN,
 	ETH_CLASS,
+	ETH_WITH,
 };
 #define TRIGGER    ((FAULT_MATCH_KEYS & ~WIRE_MATCH_LRH_KEYS(FAULT_MATCH)) | FAULT_PICK_KEYS)
 #define FRAME_KEYS (BIT_ULL(FAULT_DIR) | TRIGGER)
@@ -19,6 +20,8 @@ struct eth_fault {
 	struct eth_end *end;
 	bool fcs;
 	u8 classes;
+	char with[SPEC_TEXT_MAX];
+	struct eth_end *other; /* swap: with= */
 };
 
 static struct eth_fault *eth_fault(struct fault *ft)
@@ -181,17 +184,21 @@ static void rate_limit(struct eth_end *end, u64 rate)
 	end->rate = end->rate ? min(end->rate, rate) : rate;
 }
 
-/* Sets the rate of each end to the lowest of its cable and of all applied faults. */
-static void rate_changed(struct fault *changed)
+static void rate_reset(struct eth_end *end)
+{
+	end->rate = end->cfg.rate;
+	end->peer->rate = end->peer->cfg.rate;
+}
+
+static void rate_changed(struct fault *changed);
+
+/* Limits the rate of each end by all applied faults. */
+static void rates_limit(const struct fault_set *set)
 {
 	struct eth_end *end;
 	struct fault *ft;
 
-	eth_for_each_end (eth_fault(changed), end) {
-		end->rate = end->cfg.rate;
-		end->peer->rate = end->peer->cfg.rate;
-	}
-	list_for_each (ft, &changed->set->faults, link) {
+	list_for_each (ft, &set->faults, link) {
 		if (!ft->applied || ft->kind->apply != rate_changed)
 			continue;
 		eth_for_each_end (eth_fault(ft), end) {
@@ -203,6 +210,16 @@ static void rate_changed(struct fault *changed)
 	}
 }
 
+/* Sets the rate of each end to the lowest of its cable and of all applied faults. */
+static void rate_changed(struct fault *changed)
+{
+	struct eth_end *end;
+
+	eth_for_each_end (eth_fault(changed), end)
+		rate_reset(end);
+	rates_limit(changed->set);
+}
+
 /*
  * kill: a station or a switch without power. Its links are down, and a switch forgets the stations that it has learned.
  */
@@ -212,6 +229,52 @@ static int kill_check(struct fault *base, char *err, size_t err_len)
 
 	return !ft->all && (ft->sw || !ft->end->sw) ? 0
 						    : spec_refuse(err, err_len, "kill: it needs a node as its place");
+}
+
+static int eth_fault_attach(struct fault *base);
+
+/* swap: exchanges the cables of two stations, or of two switch ports with stations; each end keeps its attributes. */
+static void swap_apply(struct fault *base)
+{
+	struct eth_end *a = eth_fault(base)->end, *b = eth_fault(base)->other, *pa = a->peer, *pb = b->peer;
+	struct fault *ft;
+
+	eth_link_cut(a);
+	eth_link_cut(b);
+	a->peer = pb;
+	pb->peer = a;
+	b->peer = pa;
+	pa->peer = b;
+	pb->unplugged = a->unplugged;
+	pa->unplugged = b->unplugged;
+	rate_reset(a);
+	rate_reset(b);
+	rates_limit(base->set);
+	list_for_each (ft, &base->set->faults, link)
+		if (!list_empty(&ft->hooks)) {
+			fault_detach(ft);
+			eth_fault_attach(ft);
+		}
+	eth_link_update(a);
+	eth_link_update(b);
+}
+
+/* Other cables are not swapped: two stations without a switch, or a loop of switches, would result. */
+static int swap_check(struct fault *base, char *err, size_t err_len)
+{
+	struct eth_fault *ft = eth_fault(base);
+	struct eth *e = base->set->owner;
+
+	if (ft->all || ft->sw)
+		return spec_refuse(err, err_len, "swap: it needs one port as its place");
+	ft->other = eth_switch_find(e, ft->with) ? NULL : eth_find(e, ft->with);
+	if (!ft->other || ft->other == ft->end)
+		return spec_refuse(err, err_len, "with=%s: %s", ft->with,
+				   ft->other ? "the same port" : "there is no such port");
+	if (!ft->end->sw != !ft->other->sw || (ft->end->sw && (ft->end->peer->sw || ft->other->peer->sw)))
+		return spec_refuse(err, err_len, "with=%s: swap takes two hosts, or two ports of switches with hosts",
+				   ft->with);
+	return 0;
 }
 
 static const struct fault_kind frame_kinds[] = {
@@ -238,6 +301,12 @@ static const struct fault_kind frame_kinds[] = {
 	  .undo = fault_down_undo,
 	  .prepare = kill_check,
 	  .allowed = FRAME_KEYS | BIT_ULL(FAULT_FOR) },
+	{ .name = "swap",
+	  .apply = swap_apply,
+	  .undo = swap_apply,
+	  .prepare = swap_check,
+	  .required = BIT_ULL(ETH_WITH),
+	  .allowed = BIT_ULL(FAULT_FOR) },
 	{ .name = "storm", .apply = storm_changed, .undo = storm_changed, .allowed = BIT_ULL(ETH_CLASS) },
 	{ .name = NULL },
 };
@@ -295,6 +364,7 @@ static const struct spec_field keys[] = {
 	[ETH_FCS - FAULT_OWN] = SPEC_FIELD("fcs", SPEC_FLAG, eth_fault, fcs),
 	[ETH_CLASS - FAULT_OWN] = SPEC_FIELD("class", SPEC_OTHER, eth_fault, classes, .parse = parse_class,
 					     .wants = "a priority, 0 to 7"),
+	[ETH_WITH - FAULT_OWN] = SPEC_FIELD("with", SPEC_TEXT, eth_fault, with),
 };
 static const struct fault_kind *const kinds[] = { frame_kinds, NULL };
 const struct fault_target eth_fault_target = {

@@ -97,6 +97,7 @@ static inline u32 eth_queue(const struct eth_end *end)
 }
 
 /* end.c */
+void eth_link_cut(struct eth_end *end);    /* sets the link down, until eth_link_update() */
 void eth_link_update(struct eth_end *end); /* call after a change of @pulled or @unplugged, at either end */
 struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg);
 void eth_end_destroy(struct eth_end *end);

@@ -361,7 +361,14 @@ static void test_faults(void)
 					     "sw1:1 kill",
 					     "b rate",
 					     "b rate bps=1M nth=1",
-					     "b down dir=in" };
+					     "b down dir=in",
+					     "b swap",
+					     "sw1 swap with=a",
+					     "b swap with=b",
+					     "b swap with=sw1",
+					     "b swap with=sw1:2",
+					     "sw1:1 swap with=sw2:2",
+					     "sw1:3 swap with=sw2:1" };
 	static const char *const right[] = {
 		"b drop pcap='host 10.0.0.1 or ether host 02:00:5e:00:00:0a or ip6 host fe80::a'",
 		"b drop pcap='net 10.0.0.0/8 and not vlan 5 and udp port 4791'",
@@ -524,6 +531,52 @@ static void test_link_faults(void)
 	finish();
 }
 
+static bool at_port(int i, const char *name)
+{
+	return eth_end_peer(st[i].end) == eth_find(net, name) && eth_end_peer(eth_find(net, name)) == st[i].end;
+}
+
+/* Cables of stations exchanged. */
+static void test_swapped_cables(void)
+{
+	static const struct eth_link_config plain, fast = { .rate = 1000000000 };
+	struct fault *ft, *drop;
+
+	build(&plain);
+	say(C, B, 0, 60);
+	say(A, C, 0, 60);
+	clear();
+	eth_watch(net, on_change, NULL);
+	changes = 0;
+	arm("c drop dir=in nth=2", &drop);
+	arm("c swap with=d", &ft);
+	row(110, "swap: both links go down and up", at_port(C, "sw2:3") && at_port(D, "sw2:2") && changes == 8);
+	say(A, C, 0, 60);
+	row(111, "the VLAN is that of the switch's port", got(0, 0, 0, 1));
+	say(A, C, 5, 60);
+	say(A, C, 5, 60);
+	row(112, "another fault of a station stays with it", st[C].got == 1 && drop->pick.hits == 1);
+	fault_remove(ft);
+	clear();
+	say(A, C, 0, 60);
+	row(113, "swapped back", at_port(C, "sw2:2") && at_port(D, "sw2:3") && got(0, 0, 1, 0));
+	fault_remove(drop);
+	eth_end_set_up(st[A].end, false);
+	arm("sw1:2 swap with=sw2:2 for=5ms", &ft);
+	row(114, "ports of switches: a link that is down is the port's",
+	    at_port(A, "sw2:2") && at_port(C, "sw1:2") && st[A].up && !st[C].up);
+	run(6);
+	row(115, "for a time", at_port(A, "sw1:2") && at_port(C, "sw2:2") && !st[A].up && st[C].up);
+	finish();
+
+	build(&fast);
+	arm("b rate bps=100M", &drop);
+	arm("b swap with=c", &ft);
+	row(116, "a rate limits both directions of the station's new link",
+	    eth_end_rate(eth_find(net, "sw2:2")) == 100000000 && eth_end_rate(eth_find(net, "sw1:3")) == 1000000000);
+	finish();
+}
+
 int main(void)
 {
 	static const struct eth_link_config with_pause = { .pause = true, .queue = 16000 },
@@ -539,6 +592,7 @@ int main(void)
 	test_pause(&without, 0, 50);
 	test_faults();
 	test_link_faults();
+	test_swapped_cables();
 	test_marking();
 	return rows_end();
 }

@@ -68,6 +68,7 @@ STATE = {
     "degrade": {"lanes": 1},
     "starve": {"lane": 0},
     "swap": {"with_": "h1"},
+    ("swap", "Ethernet"): {"with_": "e1"},
     "lft": {"lid": 9, "port": 1},
     "mft": {"lid": 0xC001, "port": 1},
     "guid": {"with_": "h1"},
@@ -79,7 +80,7 @@ MPA = {"reject": {"nth": 1}, "garble": {"nth": 1}}
 PLACES = {"lft": "leaf1", "mft": "leaf1"}
 one_daemon = pytest.mark.one_daemon("the fault exchanges what two nodes of one daemon have")
 STATES = [
-    pytest.param(*cell, marks=[one_daemon] if cell[0] in ("swap", "guid") else [])
+    pytest.param(*cell, marks=[one_daemon] if cell in (("swap", "InfiniBand"), ("guid", "InfiniBand")) else [])
     for cell in CELLS
     if STATE.get(cell, STATE.get(cell[0])) is not None
 ]
@@ -194,6 +195,17 @@ def test_state(all_links, kind, link):
         if kind in ("down", "flap", "kill"):
             assert all_links.port(f"{LINKS[link]}2")["state"] == "Down"
     wait_until(lambda: all_links.port(f"{LINKS[link]}2")["state"] == "Active", 20, "the port", 0.05)
+
+
+def test_swapped_hosts_reach_each_other(whole):
+    """Two hosts of one Ethernet switch and VLAN, with each other's cable: the switch learns where they are now."""
+    assert exchange(whole, "Ethernet").count("ping data") == 5
+    before = [whole.port(host)["peer_port"] for host in ("e1", "e2")]
+    with whole.fault("e2", "swap", with_="e1", expect=False):
+        assert [whole.port(host)["peer_port"] for host in ("e1", "e2")] == before[::-1]
+        assert exchange(whole, "Ethernet").count("ping data") == 5
+    assert [whole.port(host)["peer_port"] for host in ("e1", "e2")] == before
+    assert exchange(whole, "Ethernet").count("ping data") == 5
 
 
 @pytest.mark.parametrize("link", LINKS)
