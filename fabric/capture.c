@@ -23,7 +23,6 @@
 #define ERF_TYPE_INFINIBAND 21
 #define ERF_HEADER          16
 #define SNAP_MAX            0xffff
-#define PACKET_MAX          (WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN)
 
 enum {
 	BLOCK_SHB = 0x0a0d0d0a,
@@ -365,22 +364,6 @@ static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 kep
 	return d + 28;
 }
 
-/* Copies the first @n bytes of the packet on the link. Computes a CRC only if some of its bytes are among them. */
-static void packet_begin(const struct wire_packet *p, u8 *d, u32 n)
-{
-	u32 headers = min(n, (u32)p->hdr_len);
-	u8 bytes[PACKET_MAX];
-
-	if (n > p->hdr_len + p->len) {
-		wire_packet_serialize(p, bytes, sizeof(bytes));
-		memcpy(d, bytes, n);
-		return;
-	}
-	memcpy(d, p->hdr, headers);
-	if (n > headers)
-		memcpy(d + headers, p->data, n - headers);
-}
-
 static void point_capture(const struct fabric_capture_point *point, const struct wire_packet *p, bool out)
 {
 	struct fabric_capture *c = point->capture;
@@ -397,7 +380,7 @@ static void point_capture(const struct fabric_capture_point *point, const struct
 	if (kept == len)
 		wire_packet_serialize(p, d + ERF_HEADER, len);
 	else
-		packet_begin(p, d + ERF_HEADER, kept);
+		wire_packet_serialize_start(p, d + ERF_HEADER, kept);
 }
 
 void fabric_capture_packet(const struct fabric_port *at, const struct wire_packet *p, bool out)

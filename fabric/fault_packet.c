@@ -112,7 +112,7 @@ static void link_recharge(struct fault_hook *h, const struct wire_packet *p, u32
 /* Parses the packet again after a silent change of its headers; a malformed one is dropped and counted. */
 static enum fault_verdict link_reparse(struct fault_hook *h, struct wire_packet *p)
 {
-	u8 bytes[WIRE_HDR_MAX + WIRE_MTU_MAX + 16];
+	u8 bytes[WIRE_PACKET_MAX];
 	u32 before = fabric_blocks(p);
 	struct wire_packet *q;
 	int n;

@@ -147,6 +147,10 @@ static const struct {
 	{ "h3 drop len=65-4096", NULL, "1 2 3 4 5 6 7 8", NULL, 0 },
 	{ "h3 drop pcap='link[19] == 5'", NULL, "1 2 3 4 6 7 8", NULL, 1 },
 	{ "h3 drop pcap='len > 100'", NULL, "1 2 3 4 5 6 7 8", NULL, 0 },
+	{ "h3 drop pcap='len == 90'", NULL, "", NULL, 8 },
+	{ "h3 drop pcap='link[86:4] != 5'", NULL, "", NULL, 8 }, /* the last bytes, which are CRCs */
+	{ "h3 drop pcap='link[87:4] != 5'", NULL, "1 2 3 4 5 6 7 8", NULL, 0 },
+	{ "h3 drop pcap='link[link[19]] == 0x24'", NULL, "1 2 3 4 5 6 7", NULL, 1 }, /* the opcode, at 8 */
 	{ "h3 drop class=SA", NULL, "1 2 3 4 5 6 7 8", NULL, 0 },
 	{ "h3 duplicate nth=2", NULL, "1 2 3 4 5 6 7 8 2", NULL, 1 },
 	{ "h3 duplicate nth=8 copies=3", NULL, "1 2 3 4 5 6 7 8 8 8 8", NULL, 1 },

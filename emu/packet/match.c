@@ -16,8 +16,6 @@
 #include "emu/wire/pma.h"
 #include "emu/wire/sa.h"
 
-#define PACKET_MAX (WIRE_HDR_MAX + WIRE_MTU_MAX + 16)
-
 static void opcode_add(u64 *set, u8 op)
 {
 	set[op / 64] |= BIT_ULL(op % 64);
@@ -210,6 +208,25 @@ static bool pcap_words_ok(const char *text, bool frames)
 	return true;
 }
 
+/* The end of the bytes that the program can read: of all bytes if it computes an offset. */
+static u32 program_reach(const struct bpf_program *program)
+{
+	u32 i, reach = 0;
+
+	for (i = 0; i < program->bf_len; i++) {
+		const struct bpf_insn *insn = &program->bf_insns[i];
+		u32 class = BPF_CLASS(insn->code), mode = BPF_MODE(insn->code);
+
+		if (class != BPF_LD && class != BPF_LDX)
+			continue;
+		if (mode == BPF_IND || (mode == BPF_ABS && insn->k > WIRE_PACKET_MAX))
+			return WIRE_PACKET_MAX;
+		if (mode == BPF_ABS || mode == BPF_MSH)
+			reach = max(reach, insn->k + 4);
+	}
+	return reach;
+}
+
 int wire_match_start(struct wire_match *m, u64 given, u32 at, bool frames, char *err, size_t err_len)
 {
 	struct bpf_program *program;
@@ -222,7 +239,7 @@ int wire_match_start(struct wire_match *m, u64 given, u32 at, bool frames, char 
 		return spec_refuse(err, err_len, "pcap=%s: only %s, len, less, greater, and, or, not, and numbers",
 				   m->pcap, frames ? "protocols, addresses" : "link[...]");
 	program = calloc(1, sizeof(*program));
-	pcap = program ? pcap_open_dead(frames ? DLT_EN10MB : DLT_INFINIBAND, frames ? ETHER_MTU_MAX : PACKET_MAX)
+	pcap = program ? pcap_open_dead(frames ? DLT_EN10MB : DLT_INFINIBAND, frames ? ETHER_MTU_MAX : WIRE_PACKET_MAX)
 		       : NULL;
 	if (!pcap || pcap_compile(pcap, program, m->pcap, 1, PCAP_NETMASK_UNKNOWN)) {
 		spec_refuse(err, err_len, "pcap=%s: %s", m->pcap, pcap ? pcap_geterr(pcap) : "out of memory");
@@ -233,6 +250,7 @@ int wire_match_start(struct wire_match *m, u64 given, u32 at, bool frames, char 
 	}
 	pcap_close(pcap);
 	m->program = program;
+	m->reach = program_reach(program);
 	return 0;
 }
 
@@ -247,11 +265,14 @@ void wire_match_free(struct wire_match *m)
 
 static bool pcap_test(const struct wire_match *m, const struct wire_packet *p)
 {
-	u8 bytes[PACKET_MAX];
-	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
-	struct pcap_pkthdr h = { .caplen = (u32)n, .len = (u32)n };
+	u8 bytes[WIRE_PACKET_MAX];
+	u32 len = wire_packet_link_len(p) + WIRE_VCRC_LEN, n = min(len, m->reach);
+	struct pcap_pkthdr h = { .caplen = n, .len = len };
 
-	return n > 0 && pcap_offline_filter(m->program, &h, bytes);
+	if (!p->has_lrh)
+		return false;
+	wire_packet_serialize_start(p, bytes, n);
+	return pcap_offline_filter(m->program, &h, bytes);
 }
 
 const u8 *wire_match_mad(const struct wire_packet *p)

@@ -37,6 +37,7 @@ struct wire_match {
 	u32 mod;
 	char pcap[SPEC_TEXT_MAX];
 	void *program; /* compiled from pcap */
+	u32 reach;     /* it reads no byte of a packet from there on */
 };
 
 bool wire_match_parse_opcodes(void *to, const char *value);

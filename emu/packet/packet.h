@@ -5,9 +5,12 @@
 
 #include "emu/lib/list.h"
 #include "emu/wire/ether.h"
+#include "emu/wire/hdr.h"
 
 #define WIRE_HDR_MAX 112 /* LRH 8 + GRH 40 + BTH 12 + the longest extended headers, with slack */
 #define WIRE_MTU_MAX 4096
+#define WIRE_PACKET_MAX \
+	(WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN) /* bytes of a packet on a link */
 
 /*
  * Payload memory, shared by the packets that were segmented from one message. Filled once (one read of the
@@ -96,6 +99,10 @@ static inline u32 wire_packet_link_len(const struct wire_packet *p)
  * (corrupted if flags say so). Returns the length, or -ENOSPC.
  */
 int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size);
+/*
+ * Writes the first @n of these bytes, at most all; @p has an LRH. Computes the CRCs only if bytes of them are written.
+ */
+void wire_packet_serialize_start(const struct wire_packet *p, u8 *dst, u32 n);
 u16 wire_vcrc(const u8 *data, u32 len); /* of LRH to ICRC */
 /*
  * Parses link bytes with all checks of an untrusted packet: lengths, LVer, LNH, PktLen against @len, opcode, header

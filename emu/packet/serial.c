@@ -60,6 +60,21 @@ int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size)
 	return (int)(at + WIRE_VCRC_LEN);
 }
 
+void wire_packet_serialize_start(const struct wire_packet *p, u8 *dst, u32 n)
+{
+	u32 headers = min(n, (u32)p->hdr_len);
+	u8 bytes[WIRE_PACKET_MAX];
+
+	if (n > p->hdr_len + p->len) {
+		wire_packet_serialize(p, bytes, sizeof(bytes));
+		memcpy(dst, bytes, n);
+		return;
+	}
+	memcpy(dst, p->hdr, headers);
+	if (n > headers)
+		memcpy(dst + headers, p->data, n - headers);
+}
+
 /* Offsets and lengths of the headers. False: malformed. */
 static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
 {

@@ -39,6 +39,7 @@ static const struct {
 static void test_sample(void)
 {
 	struct wire_packet *p = wire_packet_parse(sample, sizeof(sample), true), *c;
+	u32 i, same = 0;
 	u8 out[256];
 	int n;
 
@@ -49,6 +50,12 @@ static void test_sample(void)
 	row(3, "its ICRC", wire_packet_icrc(p) == 0x5ab72596);
 	n = wire_packet_serialize(p, out, sizeof(out));
 	row(4, "the same bytes after a round trip", n == sizeof(sample) && !memcmp(out, sample, sizeof(sample)));
+	for (i = 0; i <= sizeof(sample); i++) {
+		memset(out, 0xee, sizeof(out));
+		wire_packet_serialize_start(p, out, i);
+		same += !memcmp(out, sample, i) && out[i] == 0xee;
+	}
+	row(9, "the same bytes up to any length", same == sizeof(sample) + 1);
 	row(5, "no room", wire_packet_serialize(p, out, sizeof(sample) - 1) == -ENOSPC);
 	wire_lrh_set_vl(wire_packet_lrh(p), 3);
 	p->hdr[p->bth_off + 4] = 0x80;
