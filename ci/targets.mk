@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The targets that people call. They install what is missing, build, and run.
 JOBS := $(shell nproc)
-FUZZ_RUNS ?= 3000
+FUZZ_RUNS ?= 1500
 # Scenarios wait more than they compute: files side by side, the guests' ones first (conftest.py). -n 0: one by one.
 WORKERS := $(shell expr $(JOBS) + 1)
 PYTEST_ARGS ?=

@@ -12,6 +12,8 @@ import tempfile
 import pytest
 
 HERE = pathlib.Path(__file__).parent
+# Files without guests that take longest: none of them may be the last one of a run.
+LONG = {"test_packages", "test_trunk", "test_ethernet", "test_parity", "test_programs", "test_perftest", "test_pyverbs"}
 PROGRAMS = HERE / "programs"
 # Module names are unique: modules of one subject import from those of another by name.
 sys.path[:0] = sorted({str(f.parent) for f in HERE.glob("*/test_*.py")})
@@ -23,11 +25,17 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Sorts files with guests first, since they take longest when files run in parallel."""
+    """Sorts files with guests first, since they take longest when files run in parallel, and then those of LONG."""
+
+    def rank(item):
+        if item.get_closest_marker("guest"):
+            return 0
+        return 1 if pathlib.PurePath(item.nodeid.partition("::")[0]).stem in LONG else 2
+
     if not config.getoption("--muslin-model"):
         once = [i for i in items if i.get_closest_marker("one_model") and i.callspec.params["model"] == "connectx"]
         items[:] = [i for i in items if i not in once]
-    items.sort(key=lambda item: item.get_closest_marker("guest") is None)
+    items.sort(key=rank)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -198,7 +198,7 @@ static void truncated(void)
 	static uint8_t msg[UV_MESSAGE_MAX];
 	int i, k, fd, null = open("/dev/null", O_RDWR);
 
-	for (i = 0; i < 2000; i++) {
+	for (i = 0; i < 600; i++) {
 		struct uv_request req = { .op = draw() % 8, .arg = draw() };
 		RIGHTS_CONTROL(control, 16) = { 0 };
 		struct iovec iov = { msg, draw() % (draw() % 4 ? 256 : sizeof(msg)) };
@@ -266,7 +266,7 @@ static void exhaustion(void)
 		getrlimit(RLIMIT_NOFILE, &r);
 		r.rlim_cur = r.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &r);
-		for (k = 0; k < 3000; k++) {
+		for (k = 0; k < 1000; k++) {
 			if (k % 4)
 				reach();
 			else

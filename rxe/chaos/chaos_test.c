@@ -24,6 +24,11 @@
 #define BATCH      64 /* sequences that a process runs */
 #define HUNG       5  /* seconds after which a sequence has failed */
 #define EXIT_WRONG 3
+#ifdef __SANITIZE_ADDRESS__
+#define OPS 30000 /* of the same sequences */
+#else
+#define OPS 100000
+#endif
 
 /* Shared with the process that runs sequences, so that its position is known when it crashes. */
 struct shared {
@@ -233,7 +238,7 @@ int main(int argc, char **argv)
 						 { "replay", 1, NULL, 'r' },  { "out", 1, NULL, 'o' },
 						 { "verbose", 0, NULL, 'v' }, { "without", 1, NULL, 'w' },
 						 { NULL, 0, NULL, 0 } };
-	u64 seed = 1, ops = 100000, seconds = 0;
+	u64 seed = 1, ops = OPS, seconds = 0;
 	const char *file = NULL, *out = "chaos.ops";
 	u32 length = 300;
 	int c;

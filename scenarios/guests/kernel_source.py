@@ -70,7 +70,7 @@ def _source(cache, version):
     return out
 
 
-def _build(version, made, source, parts, needed, edit):
+def _build(version, made, source, *, parts, needed, edit):
     """The files of the modules in @made."""
     with tempfile.TemporaryDirectory(dir=made.parent, prefix="build-") as folder:
         tmp = pathlib.Path(folder)
@@ -120,5 +120,5 @@ def modules(cache, name, parts, files, *, needed=(), edit=lambda folder: None):
         out = folder / f"{name}-{version}"
         with _made_once(out) as made:
             if made:
-                _build(version, made, _source(folder, version), parts, needed, edit)
+                _build(version, made, _source(folder, version), parts=parts, needed=needed, edit=edit)
     return [p for file in (*needed, *files) if (p := out / f"{file}.ko").exists()]
