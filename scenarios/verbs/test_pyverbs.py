@@ -6,6 +6,7 @@ pyverbs_skips.txt lists, each with its reason; on RoCE with the differences of p
     h1 -- leaf1 ...       r1 -- sw1
 """
 
+import compileall
 import gzip
 import json
 import pathlib
@@ -20,7 +21,7 @@ RUNNER = HERE / "programs/pyverbs_suite.py"
 
 
 def unpack(folder):
-    """Debian compresses the longer files; Python needs them uncompressed."""
+    """Uncompressed, since Debian compresses the longer files, and compiled, since guests are slow at that."""
     tests = folder / "tests"
     tests.mkdir()
     for f in PACKAGED.iterdir():
@@ -28,6 +29,7 @@ def unpack(folder):
             (tests / f.stem).write_bytes(gzip.decompress(f.read_bytes()))
         elif f.is_file():
             shutil.copy(f, tests)
+    compileall.compile_dir(tests, quiet=2)
     return tests
 
 
