@@ -233,6 +233,8 @@ struct if_nameindex *if_nameindex(void)
 #define SCOPE_HOST 0x10
 #define SCOPE_LINK 0x20
 
+#define INET6_MAX 65536 /* bytes of the file */
+
 static int inet6_fd = -1;
 
 static void inet6_line(const struct in6_addr *a, const char *name, unsigned int index, unsigned int len)
@@ -248,7 +250,7 @@ static void inet6_make(void)
 {
 	struct shim_netdev dev[SHIM_NETDEVS];
 	size_t n = shim_netdev_list(dev), i, j;
-	int fd = memfd_create("muslin-if_inet6", MFD_CLOEXEC);
+	int fd = shim_memfd_permitted(INET6_MAX) ? memfd_create("muslin-if_inet6", MFD_CLOEXEC) : -1;
 	struct in6_addr a;
 	unsigned int len;
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -322,6 +323,13 @@ static void share_report(struct shim_file *f, uintptr_t start, uintptr_t end, in
 	shim_call(f, UV_SHARE, 0, &s, sizeof(s), file < 0 ? -1 : files[file].fd, NULL, NULL, NULL);
 }
 
+bool shim_memfd_permitted(unsigned long long size)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur >= size;
+}
+
 /* Replaces the part of the area in [start, end) by a mapping of a new memfd. */
 static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 {
@@ -337,7 +345,8 @@ static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 	len = a->end - a->start;
 	for (i = 0; i < FILES && files[i].fd >= 0;)
 		i++;
-	if (i == FILES || len > SHARE_MOST || (nfiles >= FILES / 2 && len < SHARE_LARGE))
+	if (i == FILES || len > SHARE_MOST || (nfiles >= FILES / 2 && len < SHARE_LARGE) ||
+	    !shim_memfd_permitted(FILE_SIZE))
 		return false;
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)

@@ -187,6 +187,8 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len);
 bool shim_share_fork(bool wait);
 void shim_share_forked(void);
 void shim_share_child(void);
+/* Does RLIMIT_FSIZE permit a memfd of that size, in bytes? Beyond it SIGXFSZ ends the program. */
+bool shim_memfd_permitted(unsigned long long size);
 int shim_share_move(int fd, int to); /* changes the descriptor of a shared file. 0; -EBUSY: it is none */
 
 /* copy.c: starts a thread that copies for the daemon, for the file with the cookie. 0 or -errno. */
