@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <rdma/rdma_user_ioctl.h>
@@ -235,16 +237,22 @@ static void channel_watch(struct shim_file *parent, int fd)
 	shim_file_add(fd, f);
 }
 
-/* REG_MR: lets the daemon map the memory if possible (share.c). */
-static void memory_share(struct shim_file *f, const void *buf, size_t len)
+/* REG_MR: checks the memory, and lets the daemon map it if possible (share.c). 0 or -errno. */
+static int memory_begin(struct shim_file *f, const void *buf, size_t len)
 {
+	const uint32_t writes = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
+				IB_UVERBS_ACCESS_REMOTE_ATOMIC | IB_UVERBS_ACCESS_MW_BIND;
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
 	struct ib_uverbs_reg_mr cmd;
+	int err;
 
 	if (hdr->command != IB_USER_VERBS_CMD_REG_MR || len < sizeof(*hdr) + sizeof(cmd))
-		return;
+		return 0;
 	memcpy(&cmd, hdr + 1, sizeof(cmd));
-	shim_share(f, cmd.start, cmd.length);
+	err = shim_access(cmd.start, cmd.length, cmd.access_flags & writes);
+	if (!err)
+		shim_share(f, cmd.start, cmd.length);
+	return err;
 }
 
 /* Closes a completion channel that the daemon has created, and whose descriptor did not arrive. */
@@ -268,7 +276,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 
 	memset(out, 0, sizeof(uint32_t));
 	if (f->kind == UV_UVERBS && !result)
-		memory_share(f, buf, len);
+		result = memory_begin(f, buf, len);
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
 	else

@@ -191,6 +191,9 @@ void shim_share_child(void);
 bool shim_memfd_permitted(unsigned long long size);
 int shim_share_move(int fd, int to); /* changes the descriptor of a shared file. 0; -EBUSY: it is none */
 
+/* access.c: may the region be registered, with rights to write to it? 0 or -EFAULT. */
+int shim_access(uint64_t addr, uint64_t len, bool write);
+
 /* copy.c: starts a thread that copies for the daemon, for the file with the cookie. 0 or -errno. */
 int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie);
 
