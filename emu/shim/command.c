@@ -79,7 +79,7 @@ static int call_result(int result)
 	return -1;
 }
 
-int shim_open(enum uv_kind kind, unsigned int unit, int flags)
+static int file_open(enum uv_kind kind, unsigned int unit, int flags)
 {
 	struct shim_file *f = file_new(kind, unit);
 	struct uv_opened opened = { 0 };
@@ -110,6 +110,16 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 		fcntl(f->fd, F_SETFL, O_NONBLOCK);
 	shim_file_add(f->fd, f);
 	return f->fd;
+}
+
+int shim_open(enum uv_kind kind, unsigned int unit, int flags)
+{
+	int cancel, fd;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	fd = file_open(kind, unit, flags);
+	pthread_setcancelstate(cancel, NULL);
+	return fd;
 }
 
 static void command_ring_doorbell(struct shim_file *f, uint32_t handle)
@@ -333,7 +343,41 @@ static ssize_t destroy(struct shim_file *f, const void *buf, size_t len)
 	return command_forward(f, buf, len, 0);
 }
 
-ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
+/*
+ * The file whose event this thread waits for. A thread that is cancelled there does not return to the hook, which would release the file:
+ * its end does.
+ */
+static __thread struct shim_file *awaited;
+static __thread bool awaited_is_released;
+extern int __cxa_thread_atexit_impl(void (*fn)(void *arg), void *arg, void *object)
+	__attribute__((weak)); /* musl has none, and loads this library, too, for a message */
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void awaited_release(void *arg)
+{
+	struct shim_file *f = awaited;
+
+	awaited = NULL;
+	shim_file_put(f);
+}
+
+/* @cancel: the state of cancellation that the program has set. */
+static int event_wait(struct shim_file *f, int cancel)
+{
+	struct pollfd p = { .fd = f->kick, .events = POLLIN };
+	int n;
+
+	if (!awaited_is_released)
+		awaited_is_released = !__cxa_thread_atexit_impl(awaited_release, NULL, &__dso_handle);
+	awaited = f;
+	pthread_setcancelstate(cancel, NULL);
+	n = REAL(poll)(&p, 1, -1);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	awaited = NULL;
+	return n;
+}
+
+static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t len, int cancel)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
 	bool fits = len <= UV_MESSAGE_MAX - sizeof(struct uv_request);
@@ -362,15 +406,26 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 		__atomic_store_n(&f->event_thread, thread_id(), __ATOMIC_RELAXED);
 	for (;;) {
 		const struct rdma_ucm_cmd_hdr *cm = buf;
-		struct pollfd p = { .fd = f->kick, .events = POLLIN };
 
 		n = command_forward(f, buf, len, 0);
 		if (n >= 0 || errno != EAGAIN || f->kind != UV_RDMA_CM || cm->cmd != RDMA_USER_CM_CMD_GET_EVENT ||
 		    fcntl(f->kick, F_GETFL) & O_NONBLOCK)
 			return n;
-		if (REAL(poll)(&p, 1, -1) < 0)
+		if (event_wait(f, cancel) < 0)
 			return -1;
 	}
+}
+
+/* Cancels no thread but in event_wait(): it would leave locks and connections in use. */
+ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
+{
+	int cancel;
+	ssize_t n;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	n = file_write(f, fd, buf, len, cancel);
+	pthread_setcancelstate(cancel, NULL);
+	return n;
 }
 
 /* Reads a record from a memfd; the socket has only its first byte. */
@@ -389,7 +444,7 @@ static ssize_t read_large(int fd, int memfd, void *buf, size_t len, size_t first
 	return (ssize_t)size;
 }
 
-ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len)
+ssize_t shim_umad_read(int fd, void *buf, size_t len)
 {
 	const size_t first = 64 + UMAD_FIRST;
 	RIGHTS_CONTROL(control, 1);
@@ -398,11 +453,9 @@ ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len)
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
 	};
+	int memfd = -1, cancel;
 	ssize_t n;
-	int memfd = -1;
 
-	if (f->kind != UV_UMAD)
-		return REAL(read)(fd, buf, len);
 	n = recvmsg(fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (!n) {
 		usleep(100000); /* the fabric is down: delays programs that retry in a loop */
@@ -411,8 +464,10 @@ ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len)
 	if (n < 0)
 		return n;
 	if (rights_get(&msg, &memfd, 1)) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		n = read_large(fd, memfd, buf, len, first);
 		REAL(close)(memfd);
+		pthread_setcancelstate(cancel, NULL);
 		return n;
 	}
 	if (msg.msg_flags & MSG_CTRUNC) /* the record stays */

@@ -2,6 +2,7 @@
 /* Path translation: paths of RDMA devices and network interfaces lead to the host's tree. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +36,14 @@ bool shim_active(void)
 
 static void path_refresh(void)
 {
-	int fds[2], rpc, saved = errno;
+	int fds[2], rpc, cancel, saved = errno;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!shim_connect(UV_SYSFS, 0, 0, fds, &rpc, NULL)) {
 		shim_call_on(rpc, UV_REFRESH, 0, NULL, 0, -1, NULL, NULL, NULL);
 		shim_private_close(rpc);
 	}
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 

@@ -47,11 +47,14 @@ static struct timespec time_after(long ns)
 void shim_rpc_lock(void)
 {
 	struct timespec until = time_after(CALLS_END_NS);
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
 	quiet++;
 	while (calls && !pthread_cond_timedwait(&changed, &lock, &until))
 		;
+	pthread_setcancelstate(cancel, NULL);
 	quiet--;
 	pthread_cond_broadcast(&changed);
 }

@@ -244,12 +244,13 @@ static void snapshot_drop(bool unused)
 
 bool shim_share_fork(bool wait)
 {
-	int saved = errno, i;
+	int saved = errno, cancel, i;
 
 	if (!wait && REAL(pthread_mutex_trylock)(&lock))
 		return false;
 	if (wait)
 		pthread_mutex_lock(&lock);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (nfiles) {
 		snapshot = areas_new();
 		nsnapshot = areas_find(0, UINTPTR_MAX, false, snapshot);
@@ -257,6 +258,7 @@ bool shim_share_fork(bool wait)
 	for (i = 0; i < nsnapshot; i++)
 		if (!snapshot[i].dontfork)
 			snapshot[i].copy = area_copy(&snapshot[i]);
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	return true;
 }
@@ -286,11 +288,12 @@ int shim_share_move(int fd, int to)
 /* Without a snapshot, copies the memory as it is now. */
 void shim_share_child(void)
 {
-	int i;
+	int i, cancel;
 
 	pthread_mutex_init(&lock, NULL);
 	if (!nfiles)
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!snapshot) {
 		snapshot = areas_new();
 		nsnapshot = areas_find(0, UINTPTR_MAX, false, snapshot);
@@ -305,6 +308,7 @@ void shim_share_child(void)
 	for (i = 0; i < FILES; i++)
 		if (files[i].fd >= 0)
 			file_drop(i);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 static void __attribute__((constructor)) init(void)
@@ -399,8 +403,9 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 static void area_discard(uintptr_t start, size_t len)
 {
 	struct area *areas;
-	int i, n;
+	int i, n, cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
 	areas = areas_new();
 	n = areas_find(start, start + len, false, areas);
@@ -408,6 +413,7 @@ static void area_discard(uintptr_t start, size_t len)
 		REAL(madvise)((void *)areas[i].start, areas[i].end - areas[i].start, MADV_REMOVE);
 	areas_free(areas);
 	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 int madvise(void *addr, size_t len, int advice)

@@ -121,7 +121,7 @@ bool shim_own_process(void);
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
 /* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
 ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
-ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len);
+ssize_t shim_umad_read(int fd, void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 
 /* addr.c */

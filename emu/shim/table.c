@@ -230,6 +230,7 @@ static void file_end(struct shim_file *f)
 
 void shim_file_put(struct shim_file *f)
 {
+	int cancel;
 	bool last;
 
 	if (!f)
@@ -239,10 +240,12 @@ void shim_file_put(struct shim_file *f)
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (f->kind == SHIM_CHANNEL)
 		channel_end(f);
 	else
 		file_end(f);
+	pthread_setcancelstate(cancel, NULL);
 	free(f);
 }
 
