@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Tests of messages: keys, and wrong and hostile peers. */
+#include "fabric/trunk/pair_fixture.h"
+
+static void test_key(void)
+{
+	char one[64], other[64], with[80], with_other[80];
+
+	key_file(one, sizeof(one), "a key of both sides\n");
+	key_file(other, sizeof(other), "a key that one side has\n");
+	snprintf(with, sizeof(with), "key %s", one);
+	snprintf(with_other, sizeof(with_other), "key %s", other);
+	trunk_start(with, with);
+	row(70, "the same key", at(PORT_STATE_INIT));
+	trunk_stop();
+	trunk_start(with, with_other);
+	row(71, "another key", at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_KEY));
+	trunk_stop();
+	trunk_start(with, "");
+	row(72, "the peer has none", at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_KEY));
+	trunk_stop();
+	trunk_start("", with);
+	row(73, "the peer has one", at(PORT_STATE_DOWN) && side_counter(&b, TRUNK_CTR_REFUSED_KEY));
+	trunk_stop();
+	unlink(one);
+	unlink(other);
+}
+
+/* A peer that does not prove the key keeps nobody out who does. */
+static void test_unproved(void)
+{
+	struct trunk_hello h = stranger_hello();
+	char path[64], options[80];
+	int fd[3];
+	u32 i;
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", path);
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", options);
+	for (i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = stranger_connect();
+		stranger_send(fd[i], TRUNK_HELLO, 0, &h, sizeof(h));
+	}
+	row(310, "those before the last one are refused",
+	    a.set->trunks[0].s.state == TRUNK_WAITS_AUTH && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 2);
+	stranger_send(fd[2], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(311, "a second hello for its link number is one of them",
+	    !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 1);
+	close(fd[2]);
+	fd[2] = stranger_connect();
+	stranger_send(fd[2], TRUNK_HELLO, 7, &h, sizeof(h));
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", options);
+	test_run(NSEC_PER_SEC);
+	row(312, "the peer that proves it is let in",
+	    at(PORT_STATE_INIT) && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 3 &&
+		    side_counter(&b, TRUNK_CTR_CONNECTED) == 1);
+	close(fd[0]);
+	fd[0] = stranger_connect();
+	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(313, "and stays", at(PORT_STATE_INIT) && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 4);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	trunk_stop();
+	unlink(path);
+}
+
+static void test_peer(void)
+{
+	trunk_start("peer 0002c90406400010:9", "peer 0002c90400000010:9");
+	row(80, "the peers that are named", at(PORT_STATE_INIT));
+	trunk_stop();
+	trunk_start("peer 0002c90406400011", "");
+	row(81, "another GUID",
+	    at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_PORT) &&
+		    side_counter(&b, TRUNK_CTR_REFUSED_BY_PEER));
+	trunk_stop();
+	trunk_start("", "peer 0002c90400000010:8");
+	row(82, "another port", at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_PORT));
+	trunk_stop();
+}
+
+/* A stranger listens, and responds with a hello of port 0. */
+static void test_listener_hello(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
+	struct trunk_hello h = stranger_hello();
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) || listen(l, 1))
+		perror(sa.sun_path);
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", "");
+	test_run(NSEC_PER_SEC);
+	fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+	h.guid = cpu_to_be64(OWN_GUID);
+	h.port = 0;
+	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	row(292, "a listener with port 0",
+	    side_counter(&b, TRUNK_CTR_REFUSED_HELLO) == 1 && !side_counter(&b, TRUNK_CTR_CONNECTED));
+	close(fd);
+	close(l);
+	unlink(sa.sun_path);
+	side_stop(&b);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* A stranger listens, accepts a trunk, and closes its connection at once. */
+static void test_listener_closes(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
+	struct trunk_hello h = stranger_hello();
+	u32 i, n;
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) || listen(l, 1))
+		perror(sa.sun_path);
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", "");
+	h.guid = cpu_to_be64(OWN_GUID);
+	for (n = i = 0; i < 10000; i++) {
+		test_run(NSEC_PER_MSEC);
+		fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0)
+			continue;
+		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		close(fd);
+		n++;
+	}
+	row(320, "it is not tried again at once",
+	    n > 10 && n < 30 && side_counter(&b, TRUNK_CTR_CONNECTED) == n &&
+		    side_counter(&b, TRUNK_CTR_LOST) >= n - 1);
+	close(l);
+	unlink(sa.sun_path);
+	side_stop(&b);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* A stranger trains the link, and connects again and again. */
+static void test_connects_again(void)
+{
+	u64 *downs, before;
+	u32 i;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	downs = &side_port(&a)->ctr[FABRIC_CTR_LINK_DOWNED];
+	for (i = 0; i < 2 * TRUNK_CHANGES; i++)
+		close(stranger_train());
+	test_run(0);
+	row(321, "the link changes a limited number of times",
+	    side_counter(&a, TRUNK_CTR_CONNECTED) >= TRUNK_CHANGES / 2 &&
+		    side_counter(&a, TRUNK_CTR_CONNECTED) <= TRUNK_CHANGES && *downs <= TRUNK_CHANGES &&
+		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) > TRUNK_CHANGES / 2);
+	before = side_counter(&a, TRUNK_CTR_CONNECTED);
+	test_run(NSEC_PER_SEC);
+	i = (u32)stranger_train();
+	row(322, "and again in the next second",
+	    side_state(&a) == PORT_STATE_INIT && side_counter(&a, TRUNK_CTR_CONNECTED) == before + 1);
+	close((int)i);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* Hostile peers: the first message, and the counter that it increments. */
+static void test_hello(void)
+{
+	static const struct {
+		int n;
+		const char *what;
+		u8 type;
+		u16 len, at; /* byte at is changed to value */
+		u8 value;
+		enum trunk_counter counts;
+	} rows[] = {
+		{ 100, "another magic", TRUNK_HELLO, 112, 0, 'M', TRUNK_CTR_REFUSED_HELLO },
+		{ 101, "another version", TRUNK_HELLO, 112, 9, 77, TRUNK_CTR_REFUSED_VERSION },
+		{ 102, "a short hello", TRUNK_HELLO, 111, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+		{ 103, "a long hello", TRUNK_HELLO, 113, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+		{ 104, "no hello at first", TRUNK_LINK, 16, 0, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 105, "a packet at first", TRUNK_PACKET, 112, 0, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 106, "a type that there is not", 99, 4, 0, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 107, "a wanted port that there is not", TRUNK_HELLO, 112, 11, 3, TRUNK_CTR_REFUSED_PORT },
+		{ 108, "a wanted GUID that there is not", TRUNK_HELLO, 112, 24, 3, TRUNK_CTR_REFUSED_PORT },
+		{ 109, "longer than any message", TRUNK_HELLO, 60000, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+		{ 116, "port 0", TRUNK_HELLO, 112, 10, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 117, "port 255", TRUNK_HELLO, 112, 10, 255, TRUNK_CTR_REFUSED_HELLO },
+		{ 118, "no node type", TRUNK_HELLO, 112, 12, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 290, "a node type that there is not", TRUNK_HELLO, 112, 12, 4, TRUNK_CTR_REFUSED_HELLO },
+	};
+	struct trunk_hello h;
+	static u8 m[60000];
+	int fd[TRUNK_UNKNOWN_LOCAL + 4];
+	u64 before;
+	char c;
+	u32 i;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		int f = stranger_connect();
+
+		before = side_counter(&a, rows[i].counts);
+		h = stranger_hello();
+		memcpy(m, &h, sizeof(h));
+		m[rows[i].at] = rows[i].value;
+		stranger_send(f, rows[i].type, 0, m, rows[i].len);
+		test_run(0);
+		row(rows[i].n, rows[i].what,
+		    side_counter(&a, rows[i].counts) == before + 1 && side_state(&a) == PORT_STATE_DOWN);
+		close(f);
+	}
+	h = stranger_hello();
+	h.guid = cpu_to_be64(0x0002c90300000020ull); /* of h1 */
+	fd[0] = stranger_connect();
+	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(110, "a GUID that a node here has", side_counter(&a, TRUNK_CTR_REFUSED_PORT) == 3);
+	close(fd[0]);
+	before = side_counter(&a, TRUNK_CTR_REFUSED_HELLO);
+	h.guid = 0;
+	fd[0] = stranger_connect();
+	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(291, "no GUID", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == before + 1);
+	close(fd[0]);
+	for (i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = stranger_connect();
+		test_run(0);
+	}
+	row(111, "silent ones replace each other",
+	    recv(fd[3], &c, 1, MSG_DONTWAIT) == 0 && recv(fd[4], &c, 1, MSG_DONTWAIT) < 0);
+	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC);
+	row(112, "and have to go", recv(fd[4], &c, 1, MSG_DONTWAIT) == 0);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	fd[0] = stranger_train();
+	row(113, "a right one is let in after them", side_state(&a) == PORT_STATE_INIT);
+	fd[1] = stranger_train();
+	row(114, "a second one is not",
+	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 1 && side_state(&a) == PORT_STATE_INIT);
+	test_run(TRUNK_SILENCE + 2 * NSEC_PER_SEC);
+	row(115, "one that falls silent is gone",
+	    side_counter(&a, TRUNK_CTR_TIMEOUTS) == 1 && side_state(&a) == PORT_STATE_DOWN);
+	close(fd[0]);
+	close(fd[1]);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+static void stranger_flow(int fd, u8 vl, u16 free, u32 abr)
+{
+	struct trunk_flow m = { .vl = vl, .free = cpu_to_be16(free), .abr = cpu_to_be32(abr) };
+
+	stranger_send(fd, TRUNK_FLOW, 0, &m, sizeof(m));
+}
+
+/* Sends @n packets of one block each in one call, before the daemon can send credits. */
+static void stranger_packets(int fd, u8 vl, u32 n)
+{
+	struct wire_packet *p = test_packet(3, 1, 0, 0, 1, 0xffff);
+	struct trunk_head h = { .type = TRUNK_PACKET, .len = cpu_to_be16(p->hdr_len) };
+	static u8 bytes[200000];
+	size_t len = 0;
+
+	wire_lrh_set_vl(wire_packet_lrh(p), vl);
+	while (n--) {
+		memcpy(bytes + len, &h, sizeof(h));
+		memcpy(bytes + len + sizeof(h), p->hdr, p->hdr_len);
+		len += sizeof(h) + p->hdr_len;
+	}
+	row(119, "they are sent", send(fd, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
+	wire_packet_free(p);
+	test_run(0);
+}
+
+/* Violations by a connected peer take the link down, and have no other effect. */
+static void test_violations(void)
+{
+	struct trunk_link l = { .epoch = 0 };
+	u8 bytes[300] = { 0 };
+	u32 i, k;
+
+	for (i = 0; i < 13; i++) {
+		bool ends = i != 6 && i != 7;
+		int fd;
+
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+		fd = stranger_train();
+		row(120 + (int)i, "it trains first", side_state(&a) == PORT_STATE_INIT);
+		switch (i) {
+		case 0:
+			stranger_flow(fd, 15, 4096, 0);
+			break;
+		case 1:
+			stranger_flow(fd, 0, FABRIC_REMOTE_BLOCKS + 1, 0);
+			break;
+		case 2:
+			stranger_flow(fd, 0, 4096, 1);
+			break; /* nothing was sent */
+		case 3:
+			stranger_send(fd, TRUNK_FLOW, 0, bytes, 12);
+			break;
+		case 4:
+			stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+			break;
+		case 5:
+			a.set->trunks[0].s.fccl[3] = 100; /* as if the peer had no more credits */
+			stranger_packets(fd, 3, 101);
+			break;
+		case 6:
+			stranger_send(fd, TRUNK_PACKET, 0, bytes, 8);
+			break; /* malformed, which a link may do */
+		case 7:
+			stranger_send(fd, TRUNK_PACKET, WIRE_PKT_EBP, bytes, 300);
+			break;
+		case 8:
+			stranger_send(fd, TRUNK_HELLO, 0, bytes, sizeof(struct trunk_hello));
+			break;
+		case 9:
+			stranger_send(fd, 0, 0, bytes, 0);
+			break;
+		case 10:
+			stranger_send(fd, TRUNK_PACKET, 0, bytes, 0);
+			break;
+		case 11:
+			stranger_send(fd, TRUNK_AUTH, 0, bytes, TRUNK_MAC_SIZE);
+			break;
+		case 12:
+			l = (struct trunk_link){ .epoch = cpu_to_be32(1), .flags = TRUNK_LINK_CABLE };
+			for (k = 0; k <= TRUNK_CHANGES; k++)
+				stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+			break;
+		}
+		test_run(0);
+		row(140 + (int)i, "it is disconnected when it has to be",
+		    side_state(&a) == (ends ? PORT_STATE_DOWN : PORT_STATE_INIT) &&
+			    side_counter(&a, TRUNK_CTR_VIOLATIONS) == ends &&
+			    side_counter(&a, TRUNK_CTR_MALFORMED) == !ends);
+		close(fd);
+		test_run(0);
+		if (i == 12)
+			test_run(NSEC_PER_SEC);
+		row(160 + (int)i, "the next one is welcome",
+		    (fd = stranger_train(), side_state(&a) == PORT_STATE_INIT));
+		if (i == 5)
+			row(180, "the overrun is counted",
+			    fabric_port_counter(side_port(&a), FABRIC_CTR_OVERRUN_ERRORS) == 1);
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+}
+
+static void test_too_long(void)
+{
+	struct trunk_hello h = stranger_hello();
+	static u8 m[60000];
+	char path[100], options[120];
+	int fd, i;
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", path);
+	for (i = 0; i < 2; i++) {
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", i ? options : "");
+		h.peer_port = i ? 0 : 3;
+		fd = stranger_connect();
+		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		row(280 + i, "the connection is open", a.set->listeners[0].nunknown == !i);
+		stranger_send(fd, TRUNK_PACKET, 0, m, sizeof(m));
+		row(282 + i, "too long a message ends it", !a.set->listeners[0].nunknown && !a.set->trunks[0].conn);
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+	unlink(path);
+}
+
+int main(void)
+{
+	u32 live = wire_packet_live();
+
+	log_level = LOG_ERROR;
+	test_key();
+	test_unproved();
+	test_peer();
+	test_hello();
+	test_listener_hello();
+	test_listener_closes();
+	test_connects_again();
+	test_violations();
+	test_too_long();
+	row(240, "no packet is left", wire_packet_live() == live);
+	return rows_end();
+}

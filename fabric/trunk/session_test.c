@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Tests of sessions: trunks that share a connection, without TLS and with it. */
+#include "fabric/trunk/pair_fixture.h"
+
+#define MORE_MAX 300
+
+/* Options of a trunk at port 9, and the line of another trunk at port 10, with @options. */
+static const char *with_another(char *more, const char *leaf, const char *how, const char *peer, const char *options)
+{
+	snprintf(more, MORE_MAX, "peer %s:9\ntrunk %s:10 %s /tmp/muslin-trunk-%d peer %s:10 %s", peer, leaf, how,
+		 getpid(), peer, options);
+	return more;
+}
+
+static void two_trunks_start(const char *options_a, const char *options_b)
+{
+	char more_a[MORE_MAX], more_b[MORE_MAX];
+
+	trunk_start(with_another(more_a, "leaf1", "listen", "0002c90406400010", options_a),
+		    with_another(more_b, "leaf101", "to", "0002c90400000010", options_b));
+}
+
+static bool link_is_up(u32 index)
+{
+	return fabric_remote_is_up(fabric_remote(a.f, index)) && fabric_remote_is_up(fabric_remote(b.f, index));
+}
+
+static void test_shared(void)
+{
+	u32 i;
+
+	two_trunks_start("", "");
+	row(250, "two trunks to one address share a connection",
+	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 1 && a.set->trunks[0].conn &&
+		    a.set->trunks[0].conn == a.set->trunks[1].conn && a.set->trunks[0].conn->nopen == 2);
+	row(251, "each has the peer's port",
+	    fabric_remote_local(fabric_remote(a.f, 1))->peer->num == 10 && side_port(&a)->peer->num == 9);
+	fabric_link_unplug(fabric_remote_local(fabric_remote(a.f, 1)));
+	test_run(0);
+	row(252, "one is unplugged, the other one stays up", link_is_up(0) && !link_is_up(1));
+	fabric_link_plug(fabric_remote_local(fabric_remote(b.f, 1)));
+	test_run(0);
+	bring_up();
+	for (i = 0; i < 20; i++) {
+		send_many(&h1, 3, 0, 4096, 40);
+		test_run(0);
+	}
+	row(253, "packets go by its ring", a.set->trunks[1].conn->tx.shared && h101.packets == 800 && link_is_up(1));
+	trunk_set_destroy(b.set);
+	test_run(0);
+	row(254, "the loss of the connection takes both down",
+	    !link_is_up(0) && !link_is_up(1) && trunk_counter(a.set, 0, TRUNK_CTR_LOST) == 1 &&
+		    trunk_counter(a.set, 1, TRUNK_CTR_LOST) == 1);
+	side_connect(&b);
+	test_run(NSEC_PER_SEC);
+	row(255, "and both come back", link_is_up(0) && link_is_up(1));
+	trunk_stop();
+}
+
+/* One of two trunks is refused; the other one is not affected. */
+static void test_shared_refused(void)
+{
+	char one[100], other[100], options_a[120], options_b[120];
+
+	key_file(one, sizeof(one), "a key that all know\n");
+	key_file(other, sizeof(other), "a key that nobody knows\n");
+	snprintf(options_a, sizeof(options_a), "key %s", one);
+	snprintf(options_b, sizeof(options_b), "key %s", other);
+	two_trunks_start(options_a, options_a);
+	row(256, "one has a key", link_is_up(0) && link_is_up(1));
+	trunk_stop();
+	two_trunks_start(options_a, options_b);
+	row(257, "another key: it is refused alone",
+	    link_is_up(0) && !link_is_up(1) && trunk_counter(a.set, 1, TRUNK_CTR_REFUSED_KEY) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_BY_PEER) == 1);
+	test_run(2 * TRUNK_REFUSED_WAIT);
+	row(258, "it tries again on the same connection",
+	    link_is_up(0) && trunk_counter(a.set, 1, TRUNK_CTR_REFUSED_KEY) > 1 &&
+		    trunk_counter(a.set, 0, TRUNK_CTR_CONNECTED) == 1 && !side_counter(&a, TRUNK_CTR_VIOLATIONS));
+	trunk_stop();
+	two_trunks_start("", options_b); /* the connecting daemon refuses */
+	test_run(2 * TRUNK_REFUSED_WAIT);
+	row(259, "no key at the listener",
+	    link_is_up(0) && !link_is_up(1) && a.set->trunks[0].ctr[TRUNK_CTR_CONNECTED] == 1);
+	trunk_stop();
+	unlink(one);
+	unlink(other);
+}
+
+static void stranger_send_link(int fd, u8 type, u32 number, const void *body, u32 len)
+{
+	struct trunk_head h = { .type = type, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(number) };
+	u8 m[sizeof(h) + TRUNK_MSG_MAX];
+
+	memcpy(m, &h, sizeof(h));
+	memcpy(m + sizeof(h), body, len);
+	if (send(fd, m, sizeof(h) + len, MSG_NOSIGNAL) > 0)
+		test_run(0);
+}
+
+/* Link numbers of a stranger who has trained link 0. */
+static void test_link_numbers(void)
+{
+	static const struct {
+		int n;
+		const char *what;
+		u8 type;
+		u32 number;
+		u16 len;
+		enum trunk_counter counts;
+		bool ends;
+	} rows[] = {
+		{ 260, "a second hello for the port", TRUNK_HELLO, 1, 112, TRUNK_CTR_REFUSED_BUSY, false },
+		{ 261, "a hello with a large number", TRUNK_HELLO, ~0u, 112, TRUNK_CTR_REFUSED_BUSY, false },
+		{ 262, "a packet of a link that was not opened", TRUNK_PACKET, 1, 64, TRUNK_CTR_VIOLATIONS, true },
+		{ 263, "credits of one", TRUNK_FLOW, ~0u, 8, TRUNK_CTR_VIOLATIONS, true },
+		{ 264, "a MAC of one", TRUNK_AUTH, 1, 32, TRUNK_CTR_VIOLATIONS, true },
+	};
+	struct trunk_hello h = stranger_hello();
+	u32 i, k;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+		fd = stranger_train();
+		stranger_send_link(fd, rows[i].type, rows[i].number, &h, rows[i].len);
+		row(rows[i].n, rows[i].what,
+		    side_counter(&a, rows[i].counts) == 1 &&
+			    side_state(&a) == (rows[i].ends ? PORT_STATE_DOWN : PORT_STATE_INIT));
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	fd = stranger_connect();
+	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS, &h, sizeof(h));
+	row(265, "a number out of range", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == 1 && !a.set->trunks[0].conn);
+	close(fd);
+	fd = stranger_train();
+	for (k = 0; k < 2 * TRUNK_TAIL_MAX / (sizeof(struct trunk_head) + sizeof(struct trunk_refuse)); k++)
+		stranger_send_link(fd, TRUNK_HELLO, k + 1, &h, sizeof(h));
+	row(266, "many refused hellos",
+	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == k && side_state(&a) == PORT_STATE_INIT);
+	h.peer_port = 3;
+	close(fd);
+	fd = stranger_connect();
+	stranger_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	test_run(TRUNK_REFUSED_TIME + NSEC_PER_SEC / 2);
+	h.peer_port = 0;
+	stranger_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	row(267, "a connection without a trunk is closed soon",
+	    side_state(&a) == PORT_STATE_DOWN && !a.set->listeners[0].nunknown);
+	close(fd);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/*
+ * Messages longer than any on a connection that a refusal has not ended: the first one is for a trunk whose hello was
+ * refused, the second one for a trunk that waits for its HMAC.
+ */
+
+/* Two trunks; either the listener or the connecting daemon uses TLS. */
+static void one_end_uses_tls(const char *options, bool listener)
+{
+	char more[MORE_MAX];
+
+	test_tls = listener;
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen",
+		   with_another(more, "leaf1", "listen", "0002c90406400010", options));
+	test_tls = !listener;
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to",
+		   with_another(more, "leaf101", "to", "0002c90400000010", options));
+	test_run(NSEC_PER_SEC);
+}
+
+static void two_sides_stop(void)
+{
+	side_stop(&b);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* Trunks of one address share a connection with TLS if they have the same key. */
+static void test_shared_tls(const char *path)
+{
+	char other[100], options[120], options_other[120];
+
+	key_file(other, sizeof(other), "another key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", path);
+	snprintf(options_other, sizeof(options_other), "key %s", other);
+	two_trunks_start(options, options);
+	row(270, "the same key: one connection",
+	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 1 && a.set->trunks[0].conn &&
+		    a.set->trunks[0].conn == a.set->trunks[1].conn && a.set->trunks[0].conn->tls);
+	trunk_set_destroy(b.set);
+	test_run(0);
+	row(271, "it ends with close_notify",
+	    !link_is_up(0) && !link_is_up(1) && !side_counter(&a, TRUNK_CTR_TRUNCATED) &&
+		    trunk_counter(a.set, 1, TRUNK_CTR_LOST) == 1);
+	side_connect(&b);
+	test_run(NSEC_PER_SEC);
+	row(272, "and comes back", link_is_up(0) && link_is_up(1));
+	trunk_stop();
+	two_trunks_start(options_other, options_other);
+	row(273, "two keys: two connections",
+	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 2 && a.set->trunks[0].conn->tls &&
+		    a.set->trunks[1].conn->tls && a.set->trunks[0].conn != a.set->trunks[1].conn);
+	trunk_stop();
+	two_trunks_start(options, options_other);
+	row(274, "a key that is not of the peer's trunk",
+	    link_is_up(0) && !link_is_up(1) && trunk_set_counter(a.set, TRUNK_CTR_REFUSED_KEY) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_BY_PEER) == 1);
+	trunk_stop();
+	unlink(other);
+
+	/* The connecting daemon without TLS, then the listening one. */
+	one_end_uses_tls(options, true);
+	row(275, "without TLS: both trunks are refused, not at once again",
+	    !link_is_up(0) && !link_is_up(1) && trunk_set_counter(a.set, TRUNK_CTR_REFUSED_TLS) == 1 &&
+		    trunk_counter(b.set, 0, TRUNK_CTR_REFUSED_BY_PEER) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_BY_PEER) == 1);
+	test_run(TRUNK_REFUSED_WAIT);
+	row(276, "they try again", trunk_set_counter(a.set, TRUNK_CTR_REFUSED_TLS) == 2);
+	two_sides_stop();
+	one_end_uses_tls(options, false);
+	row(277, "a listener without TLS",
+	    !link_is_up(0) && !link_is_up(1) && trunk_set_counter(a.set, TRUNK_CTR_REFUSED_TLS) == 1 &&
+		    trunk_counter(b.set, 0, TRUNK_CTR_REFUSED_TLS) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_TLS) == 1);
+	two_sides_stop();
+	test_tls = true;
+}
+
+static void test_within_tls(void)
+{
+	char path[64];
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(test_options, sizeof(test_options), "key %s", path);
+	test_tls = true;
+	test_shared_tls(path);
+	test_tls = false;
+	test_options[0] = 0;
+	unlink(path);
+}
+
+int main(void)
+{
+	u32 live = wire_packet_live();
+
+	log_level = LOG_ERROR;
+	test_shared();
+	test_shared_refused();
+	test_link_numbers();
+	if (trunk_tls_in_build())
+		test_within_tls();
+	row(240, "no packet is left", wire_packet_live() == live);
+	return rows_end();
+}
