@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/lib/host_port.h"
 #include "fabric/build.h"
 
 struct merge {
@@ -115,27 +116,28 @@ static int merge_one(struct merge *m, struct fabric_topology *from, u32 index)
 /* Trunks */
 
 /* The host part of HOST:PORT is any address, or a name, which may be that of any. */
-static bool host_is_open(const char *address, size_t len)
+static bool host_is_open(const char *host)
 {
 	struct in6_addr a;
-	char host[160];
 
-	snprintf(host, sizeof(host), "%.*s", (int)len, address);
-	if (host[0] == '[')
-		return !strcmp(host, "[::]");
+	if (inet_pton(AF_INET6, host, &a) == 1)
+		return !strcmp(host, "::");
 	return inet_pton(AF_INET, host, &a) != 1 || !strcmp(host, "0.0.0.0");
 }
 
 /* Does who connects to @to reach who listens at @at? */
 static bool addresses_meet(const char *to, const char *at)
 {
-	const char *a = strrchr(to, ':'), *b = strrchr(at, ':');
+	char host[HOST_MAX], listener[HOST_MAX];
+	const char *a, *b;
 
 	if (!strcmp(to, at))
 		return true;
 	if (to[0] == '/' || at[0] == '/')
 		return false;
-	return !strcmp(a, b) && (host_is_open(to, (size_t)(a - to)) || host_is_open(at, (size_t)(b - at)));
+	a = host_port_split(to, host, sizeof(host));
+	b = host_port_split(at, listener, sizeof(listener));
+	return a && b && !strcmp(a, b) && (host_is_open(host) || host_is_open(listener));
 }
 
 static bool trunk_accepts(const struct fabric_topology *t, const struct fabric_topology_trunk *tt,

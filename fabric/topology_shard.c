@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 
+#include "emu/lib/host_port.h"
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
@@ -353,10 +354,10 @@ int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *
 static bool address_is_name(const char *address)
 {
 	struct in6_addr any;
-	char host[160];
+	char host[HOST_MAX];
 
-	snprintf(host, sizeof(host), "%.*s", (int)(strrchr(address, ':') - address), address);
-	return address[0] != '/' && address[0] != '[' && inet_pton(AF_INET, host, &any) != 1;
+	return address[0] != '/' && host_port_split(address, host, sizeof(host)) &&
+	       inet_pton(AF_INET, host, &any) != 1 && inet_pton(AF_INET6, host, &any) != 1;
 }
 
 /* The trunk has address, key and TLS of the line of the shard that listens; where that is a name, on all addresses. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
+#include "emu/lib/host_port.h"
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
@@ -87,10 +88,10 @@ static bool trunk_is_local(const char *address)
 
 int fabric_build_address(struct fabric_build *b, const char *address, struct fabric_build_trust *trust)
 {
-	const char *colon = strrchr(address, ':');
+	char host[HOST_MAX];
 
 	if (address[0] == '/' ? strlen(address) >= sizeof(((struct sockaddr_un *)0)->sun_path)
-			      : !colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+			      : !host_port_split(address, host, sizeof(host)))
 		return fabric_build_error(
 			b, "\"%.60s\": an address of a trunk is the path of a socket (/...), or like 192.0.2.7:4000",
 			address);

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "emu/lib/host_port.h"
 #include "emu/lib/thread.h"
 #include "fabric/trunk/trunk_internal.h"
 
@@ -25,23 +26,13 @@ struct trunk_resolve {
 	char address[];
 };
 
-/* The parts of "HOST:PORT", whose host may be an IPv6 address in brackets. Returns the port. */
-static const char *address_split(const char *text, char *host, size_t size)
-{
-	const char *colon = strrchr(text, ':');
-	bool brackets = text[0] == '[' && colon[-1] == ']';
-
-	snprintf(host, size, "%.*s", (int)(colon - text) - (brackets ? 2 : 0), text + brackets);
-	return colon + 1;
-}
-
 /* By getaddrinfo() with @flags; as trunk_address_read(). */
 static int address_look_up(const char *text, int flags, struct trunk_addresses *a)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags }, *all, *i;
-	char host[200];
-	const char *port = address_split(text, host, sizeof(host));
-	int rc = getaddrinfo(host, port, &hints, &all);
+	char host[HOST_MAX];
+	const char *port = host_port_split(text, host, sizeof(host));
+	int rc = port ? getaddrinfo(host, port, &hints, &all) : EAI_NONAME;
 
 	a->n = 0;
 	if (rc)
