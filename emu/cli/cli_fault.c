@@ -72,10 +72,31 @@ static void fault_add_all(json_t *req)
 		cli_fail(CLI_ERROR, "%s", err);
 }
 
+/* A fault at @place was refused: exits if its second node is why, since another daemon has that. */
+static void fault_check_with(const char *place, const char *with)
+{
+	struct rundir at;
+	int sock = cli_find_place(place);
+
+	if (sock < 0)
+		return;
+	close(sock);
+	at = cli_place;
+	sock = cli_find_place(with);
+	if (sock < 0)
+		return;
+	close(sock);
+	if (strcmp(cli_place.name, at.name) != 0)
+		cli_fail(CLI_ERROR, "with=%s: this fault needs two places of one daemon: %s has %s, and %s has %s",
+			 with, at.name, place, cli_place.name, with);
+}
+
 static int fault_add(int argc, char **argv)
 {
 	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", fault_join(argc, argv)),
 	       *f;
+	char err[1024];
+	int i;
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is not valid UTF-8");
@@ -84,7 +105,13 @@ static int fault_add(int argc, char **argv)
 		json_decref(req);
 		return CLI_OK;
 	}
-	f = cli_request(cli_connect_place(argv[0]), req);
+	f = ctl_call(cli_connect_place(argv[0]), req, -1, err, sizeof(err));
+	for (i = 1; !f && i < argc; i++)
+		if (!strncmp(argv[i], "with=", 5))
+			fault_check_with(argv[0], argv[i] + 5);
+	if (!f)
+		cli_fail(CLI_ERROR, "%s", err);
+	json_decref(req);
 	printf("%lld\n", cli_number(f, "id"));
 	json_decref(f);
 	return CLI_OK;
@@ -238,10 +265,12 @@ static bool error_verb(int sock, const char *place, const char *rate, const char
 	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", text));
 }
 
-static bool fault_verb(int sock, char *line)
+static bool console_command(char *line)
 {
 	char *rest = line, *word = strtok_r(line, " \t\r\n", &rest), place[200];
 	const char *arg, *attr;
+	bool ok = false;
+	int sock;
 
 	if (!word || *word == '#' || *word == '!')
 		return true;
@@ -251,34 +280,38 @@ static bool fault_verb(int sock, char *line)
 	}
 	arg = strtok_r(NULL, " \t\r\n", &rest);
 	attr = strtok_r(NULL, " \t\r\n", &rest);
+	sock = cli_connect_place(place);
 	if (!strcasecmp(word, "Unlink"))
-		return link_verb(sock, place, "down");
-	if (!strcasecmp(word, "Link") || !strcasecmp(word, "ReLink"))
-		return link_verb(sock, place, "up");
-	if (!strcasecmp(word, "Clear"))
-		return fault_call(sock,
-				  json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place)) &&
-		       link_verb(sock, place, "up");
-	if (!strcasecmp(word, "Error"))
-		return error_verb(sock, place, arg, attr);
-	printf("muslin: %s: unknown command; there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
-	return false;
+		ok = link_verb(sock, place, "down");
+	else if (!strcasecmp(word, "Link") || !strcasecmp(word, "ReLink"))
+		ok = link_verb(sock, place, "up");
+	else if (!strcasecmp(word, "Clear"))
+		ok = fault_call(sock,
+				json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place)) &&
+		     link_verb(sock, place, "up");
+	else if (!strcasecmp(word, "Error"))
+		ok = error_verb(sock, place, arg, attr);
+	else
+		printf("muslin: %s: unknown command; there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
+	close(sock);
+	return ok;
 }
 
 int cli_console(int argc, char **argv)
 {
 	bool prompt = isatty(STDIN_FILENO), ok = true;
 	char line[LINE_MAX_LEN];
-	int sock = cli_connect();
+	unsigned int shard = 0;
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin console [--name FABRIC] <COMMANDS");
+	close(cli_connect_next(&shard, false)); /* fails if no daemon is up */
 	for (;;) {
 		if (prompt)
 			printf("%s> ", cli_run.name);
 		fflush(stdout);
 		if (!fgets(line, sizeof(line), stdin) || !strncasecmp(line, "quit", 4))
 			return ok ? CLI_OK : CLI_ERROR;
-		ok = fault_verb(sock, line) && ok;
+		ok = console_command(line) && ok;
 	}
 }

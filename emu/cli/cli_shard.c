@@ -90,17 +90,16 @@ int cli_connect_next(unsigned int *shard, bool any)
 	cli_fail(CLI_ERROR, "%s", err);
 }
 
-int cli_connect_place(const char *place)
+/* As cli_find_place(); *first: a connection to a daemon that is up, if none has the place; -1: there is none. */
+static int shard_find_place(const char *place, int *first)
 {
 	unsigned int n = cli_shards(), i;
-	int sock, first = -1;
-	char err[1024];
 	json_t *answer;
+	char err[1024];
 	bool has;
+	int sock;
 
-	cli_place = cli_run;
-	if (n == 1)
-		return cli_connect();
+	*first = -1;
 	for (i = 0; i < n; i++) {
 		sock = shard_try_connect(i, err, sizeof(err));
 		if (sock < 0)
@@ -108,17 +107,41 @@ int cli_connect_place(const char *place)
 		answer = cli_request(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
 		has = json_is_true(answer);
 		json_decref(answer);
-		if (!has && first < 0) {
-			first = sock;
+		if (!has && *first < 0) {
+			*first = sock;
 			continue;
 		}
-		if (first >= 0)
-			close(has ? first : sock);
+		if (*first >= 0)
+			close(has ? *first : sock);
 		if (has) {
 			cli_shard_rundir(i, &cli_place);
 			return sock;
 		}
 	}
+	return -1;
+}
+
+int cli_find_place(const char *place)
+{
+	int first, sock = shard_find_place(place, &first);
+
+	if (sock < 0 && first >= 0)
+		close(first);
+	return sock;
+}
+
+int cli_connect_place(const char *place)
+{
+	unsigned int n = cli_shards(), i;
+	char err[1024];
+	int sock, first;
+
+	cli_place = cli_run;
+	if (n == 1)
+		return cli_connect();
+	sock = shard_find_place(place, &first);
+	if (sock >= 0)
+		return sock;
 	/* The first one reports the error for the place, which a daemon that is not up may have. */
 	for (i = 0; i < n; i++) {
 		sock = shard_try_connect(i, err, sizeof(err));

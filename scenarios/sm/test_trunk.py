@@ -613,6 +613,28 @@ def test_trace_and_metrics_of_both(shards):
     assert "leaf2:1" in shards.command("top", "-n", "1", "--interval", "0.1")
 
 
+def test_console_finds_the_daemon_of_each_node(shards):
+    def console(text):
+        return shards._start(["sh", "-c", f"printf '{text}' | '{shards.muslin}' console"]).wait(20)
+
+    console('Unlink "h1"[1]\\nUnlink h4\\nError h3[1] 50\\n')
+    assert [shards.port(h)["state"] for h in ("h1", "h2", "h3", "h4")] == ["Down", "Active", "Active", "Down"]
+    assert "h3:1 drop prob=50%" in shards.command("fault", "list")
+    console("Link h1\\nLink h4\\nClear h3[1]\\n")
+    wait_until(lambda: all(shards.port(h)["state"] == "Active" for h in ("h1", "h4")), 60, "the links", 0.1)
+    assert "drop" not in shards.command("fault", "list")
+
+
+def test_a_fault_of_two_nodes_names_their_daemons(shards):
+    for place, fault, other in ("h1", "guid", "h3"), ("h4:1", "swap", "h2:1"):
+        out = shards.command("fault", "add", place, fault, f"with={other}", status=1)
+        first, second = (f"{shards.name}{'.1' if p[1] in '34' else ''}" for p in (place, other))
+        assert f"with={other}: this fault needs two places of one daemon" in out, out
+        assert f"{first} has {place}, and {second} has {other}" in out, out
+    assert "there is no such node" in shards.command("fault", "add", "h1", "guid", "with=h9", status=1)
+    assert "there is no such node" in shards.command("fault", "add", "h9", "guid", "with=h1", status=1)
+
+
 def start_shard(fabric, index):
     daemon = [fabric.muslin.parent / "muslind", "--name", fabric.name, "--shard", f"{index}/2", SHARDS]
     fabric._start(daemon, ()).wait(30)
