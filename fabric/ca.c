@@ -23,7 +23,7 @@ static int ca_discard(struct fabric_port *p, struct wire_packet *pkt, enum fabri
 	return 0;
 }
 
-static int ca_send(struct wire_port *w, struct wire_packet *pkt)
+int fabric_ca_send(struct wire_port *w, struct wire_packet *pkt)
 {
 	struct fabric_ca *ca = to_ca(w);
 	struct fabric_port *p = ca->port;
@@ -68,7 +68,7 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 	return 0;
 }
 
-static void ca_set_cap(struct wire_port *w, u32 set, u32 clear)
+void fabric_ca_set_cap(struct wire_port *w, u32 set, u32 clear)
 {
 	struct fabric_port *p = to_ca(w)->port;
 	u32 mask = (p->info->cap_mask & ~clear) | set;
@@ -81,12 +81,14 @@ static void ca_set_cap(struct wire_port *w, u32 set, u32 clear)
 	fabric_trap_local_changes(p, 0);
 }
 
-static void ca_violation(struct wire_port *w, const struct wire_port_violation *v)
+void fabric_ca_violation(struct wire_port *w, const struct wire_port_violation *v)
 {
 	fabric_trap_key(to_ca(w)->port, v);
 }
 
-static const struct wire_port_ops ops = { .send = ca_send, .set_cap = ca_set_cap, .violation = ca_violation };
+static const struct wire_port_ops ops = { .send = fabric_ca_send,
+					  .set_cap = fabric_ca_set_cap,
+					  .violation = fabric_ca_violation };
 
 static void ca_resume(struct wire_port *w)
 {
@@ -200,6 +202,7 @@ int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const
 	p->ca = ca;
 	p->info = &ca->wire.attr.info;
 	ca->port = p;
+	list_init(&ca->direct);
 	ca->ip = n->ip[p->num];
 	list_init(&ca->backlog[0].q);
 	list_init(&ca->backlog[1].q);
@@ -225,6 +228,7 @@ void fabric_ca_fini(struct fabric_port *p)
 
 	if (!p->ca)
 		return;
+	list_del(&p->ca->direct);
 	for (user = 0; user < 2; user++)
 		while (!list_empty(&p->ca->backlog[user].q)) {
 			struct wire_packet *pkt = list_first(&p->ca->backlog[user].q, struct wire_packet, link);

@@ -129,6 +129,8 @@ static int fabric_build(struct fabric *f, const struct fabric_topology *t)
 		}
 	if (!err)
 		err = fabric_remote_init(f, t);
+	if (!err)
+		fabric_direct_init(f);
 	for (i = 0; i < f->nnodes && !err; i++)
 		for (p = 1; p <= f->nodes[i].nports; p++)
 			fabric_link_update(&f->nodes[i].ports[p]);
@@ -148,6 +150,7 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 	list_init(&f->kicked);
 	list_init(&f->waiting);
 	list_init(&f->downs);
+	list_init(&f->direct);
 	fault_set_init(&f->faults, &fabric_fault_target, loop, f, seed + 1);
 	loop_task_init(&f->task, fabric_receive_run);
 	f->timer.fn = fabric_arb_timer;

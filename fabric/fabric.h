@@ -158,11 +158,20 @@ enum fabric_remote_change {
 	FABRIC_REMOTE_WAKE   /* the same, and the port polls, which wakes a sleeping one (IBTA 5.6.4) */
 };
 
+/* What a carrier does with the payload of a data packet that is sent now. */
+enum fabric_remote_payload {
+	FABRIC_REMOTE_KEEPS, /* refers to it later */
+	FABRIC_REMOTE_READS, /* reads it before send() returns */
+	FABRIC_REMOTE_WAITS  /* the same when fabric_remote_ready() has been called, which follows soon */
+};
+
 /* Implemented by the carrier; these functions must not call the fabric. */
 struct fabric_remote_ops {
 	void (*send)(void *ctx, struct wire_packet *p); /* takes ownership of the packet */
 	void (*credits)(void *ctx, u8 vl);              /* blocks of the local port's input buffer were freed */
 	void (*change)(void *ctx, enum fabric_remote_change what);
+	/* @wait: the caller waits if the return value is FABRIC_REMOTE_WAITS */
+	enum fabric_remote_payload (*payload)(void *ctx, bool wait);
 };
 
 /* Values that an end of a link needs of the other end to train (IBTA 5.6.4). */
@@ -191,6 +200,7 @@ struct fabric_remote_link fabric_remote_link(struct fabric_remote *r);
 bool fabric_remote_up(struct fabric_remote *r, const struct fabric_remote_link *peer);
 void fabric_remote_down(struct fabric_remote *r, const struct fabric_remote_link *peer); /* @peer NULL: disconnected */
 bool fabric_remote_is_up(const struct fabric_remote *r);
+void fabric_remote_ready(struct fabric *f); /* for senders that wait because of fabric_remote_ops.payload() */
 void fabric_remote_cable(struct fabric_remote *r, bool unplugged); /* plugged or pulled at the other end */
 void fabric_remote_wake(struct fabric_remote *r);
 /* Receives a packet, and takes ownership; the caller has checked the credits. A link that is down drops it. */

@@ -48,6 +48,7 @@ struct fabric_ca {
 	struct fabric_port *port;
 	struct fabric_rx_backlog backlog[2]; /* packets that the user did not accept (-EAGAIN): data, mad */
 	bool want_ready;                     /* a send returned -EAGAIN */
+	struct list direct;                  /* in fabric.direct */
 	struct fabric_ip ip;
 };
 
@@ -177,6 +178,8 @@ struct fabric {
 	struct fabric_flight *flight; /* ring, a power of two */
 	u32 flight_cap, flight_head, flight_n;
 	struct list kicked, waiting, downs;
+	struct list direct; /* CA ports whose zero-copy send waits for a trunk */
+	bool zcopy; /* direct.c takes the packet that is pushed out of the ring at once: it may reference memory */
 	struct loop_task task;
 	struct loop_timer timer; /* HOQLife and lifetime */
 	struct fault_set faults;
@@ -256,11 +259,18 @@ static inline void fabric_transmit(struct fabric_port *out, struct wire_packet *
  */
 struct fabric_port *fabric_relay_data(struct fabric_node *sw, struct fabric_port *in, struct wire_packet *p);
 struct fabric_port *fabric_relay_vl15(struct fabric_node *sw, struct fabric_port *in, struct wire_packet *p);
+/* The output port of a unicast DLID by the linear forwarding table; NULL without an entry. IBTA 18.2.4.3. */
+struct fabric_port *fabric_relay_lookup(const struct fabric_node *sw, u16 dlid);
 u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a port, @n entries */
 
 /* receive.c */
 void fabric_receive_run(struct loop_task *t, struct now now);
 void fabric_receive_events(struct loop_timer *t, struct now now); /* of timing.c */
+/* Forwards the only packet in flight through switches, to a trunk or until it is queued, without a copy of it. */
+void fabric_receive_direct(struct fabric *f);
+
+/* direct.c */
+void fabric_direct_init(struct fabric *f); /* of a fabric with trunks: zero-copy sends of its CA ports */
 
 static inline bool fabric_credit(const struct fabric_port *out, u8 vl, const struct wire_packet *p)
 {
@@ -280,6 +290,10 @@ void fabric_arb_flush(struct fabric_port *out, enum fabric_counter why);
 void fabric_arb_timer(struct loop_timer *t, struct now now);
 
 /* ca.c */
+/* As in wire_port_ops */
+int fabric_ca_send(struct wire_port *w, struct wire_packet *p);
+void fabric_ca_set_cap(struct wire_port *w, u32 set, u32 clear);
+void fabric_ca_violation(struct wire_port *w, const struct wire_port_violation *v);
 int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_node *n);
 void fabric_ca_fini(struct fabric_port *p);
 /* Delivers the receive backlog, and signals users that wait for credits. */

@@ -14,7 +14,7 @@
 
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook)
 {
-	if (!wire_packet_own(p)) {
+	if (!f->zcopy && !wire_packet_own(p)) {
 		wire_packet_free(p);
 		return;
 	}

@@ -53,8 +53,7 @@ static bool pkey_enforce(struct fabric_port *at, const struct wire_packet *p, bo
 	return true;
 }
 
-/* The output port of a unicast DLID by the linear forwarding table; NULL without an entry. IBTA 18.2.4.3. */
-static struct fabric_port *lft_lookup(const struct fabric_node *sw, u16 dlid)
+struct fabric_port *fabric_relay_lookup(const struct fabric_node *sw, u16 dlid)
 {
 	const struct fabric_switch *s = sw->sw;
 	u8 port;
@@ -175,7 +174,7 @@ struct fabric_port *fabric_relay_data(struct fabric_node *sw, struct fabric_port
 		relay_multicast(sw, in, p);
 		return NULL;
 	}
-	out = lft_lookup(sw, dlid);
+	out = fabric_relay_lookup(sw, dlid);
 	if (unlikely(!out)) {
 		relay_error(in, FABRIC_CTR_RCV_DLID_MAPPING);
 		fabric_flight_drop(in, p);
@@ -199,7 +198,7 @@ struct fabric_port *fabric_relay_vl15(struct fabric_node *sw, struct fabric_port
 
 	if (dlid == WIRE_LID_PERMISSIVE)
 		return &sw->ports[0];
-	out = lft_lookup(sw, dlid);
+	out = fabric_relay_lookup(sw, dlid);
 	if (dlid == sw->ports[0].info->lid && dlid)
 		out = &sw->ports[0];
 	if (!out || out == in) {

@@ -120,6 +120,17 @@ void fabric_remote_down(struct fabric_remote *r, const struct fabric_remote_link
 		r->port.pulled = 0;
 	if (r->info.phys_state == PHYS_STATE_LINK_UP || r->local->info->phys_state == PHYS_STATE_LINK_UP)
 		fabric_link_disconnect(r->local);
+	fabric_remote_ready(r->node.f);
+}
+
+void fabric_remote_ready(struct fabric *f)
+{
+	while (!list_empty(&f->direct)) {
+		struct fabric_ca *ca = list_first(&f->direct, struct fabric_ca, direct);
+
+		list_del(&ca->direct);
+		fabric_flight_kick(ca->port);
+	}
 }
 
 bool fabric_remote_is_up(const struct fabric_remote *r)

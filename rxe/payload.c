@@ -196,10 +196,13 @@ int rxe_remote_check(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access)
 
 static u8 *mem_direct(const struct hca_mem *m, u32 off, u32 len)
 {
+	struct wire_port *port = hca_port(m->qp->hca, m->qp->attr.port);
+	bool sends = !(m->access & (HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE));
 	struct iovec iov;
 
-	return hca_port(m->qp->hca, m->qp->attr.port)->zcopy && hca_mem_direct(m, off, len, &iov, 1) == 1 ? iov.iov_base
-													  : NULL;
+	if (!port->zcopy && !(sends && port->ops->reads_payload && port->ops->reads_payload(port, m->qp->attr.av.dlid)))
+		return NULL;
+	return hca_mem_direct(m, off, len, &iov, 1) == 1 ? iov.iov_base : NULL;
 }
 
 u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access)

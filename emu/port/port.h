@@ -112,6 +112,11 @@ struct wire_port_ops {
 	 * layer manages the table itself.
 	 */
 	int (*set_gid)(struct wire_port *port, u8 index, const struct wire_gid *gid, const struct wire_l2 *l2);
+	/*
+	 * Does send() to @dlid read the payload before it returns, if it takes the packet? Then the payload may be in
+	 * memory of a program although wire_port.zcopy is not set. NULL: never.
+	 */
+	bool (*reads_payload)(struct wire_port *port, u16 dlid);
 };
 
 /* Implemented by the receivers of packets: the transport (QPN >= 2, multicast) and the MAD layer (QP0, QP1). */

@@ -362,6 +362,30 @@ bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p)
 	return true;
 }
 
+static bool ring_waits(const struct trunk_conn *c)
+{
+	return c->tail_len || c->wants_space || !list_empty(&c->active);
+}
+
+bool trunk_conn_wait_space(struct trunk_conn *c)
+{
+	if (c->stuck)
+		return false;
+	if (!c->wants_space)
+		loop_timer_set(c->set->loop, &c->full, loop_now(c->set->loop).ns + TRUNK_FULL);
+	c->wants_space = true;
+	return true;
+}
+
+static void on_full(struct loop_timer *timer, struct now now)
+{
+	struct trunk_conn *c = container_of(timer, struct trunk_conn, full);
+
+	c->wants_space = false;
+	c->stuck = true;
+	fabric_remote_ready(c->set->fabric);
+}
+
 /* False: there is no space. */
 static bool ring_put_tail(struct trunk_conn *c)
 {
@@ -397,6 +421,14 @@ static void ring_flush(struct trunk_conn *c)
 		conn_rotate(c, 1);
 	if (!c->ended && c->urgent)
 		ring_announce(c);
+	if (!trunk_ring_has_space(&c->tx))
+		return;
+	c->stuck = false;
+	if (!c->wants_space)
+		return;
+	c->wants_space = false;
+	loop_timer_cancel(&c->full);
+	fabric_remote_ready(c->set->fabric);
 }
 
 /* The peer has signalled: the poller reads the ring. */
@@ -577,7 +609,7 @@ static u32 ring_poll(struct trunk_conn *c, struct now now)
 
 	if (c->ack_until && now.ns >= c->ack_until)
 		ring_announce_acks(c);
-	if (c->tx.shared && (c->tail_len || !list_empty(&c->active)) && trunk_ring_has_space(&c->tx)) {
+	if (c->tx.shared && ring_waits(c) && trunk_ring_has_space(&c->tx)) {
 		trunk_conn_flush_later(c);
 		n++;
 	}
@@ -611,7 +643,7 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep)
 	bool busy = false;
 
 	list_for_each (c, &s->rings, rings) {
-		bool waits = c->tail_len || !list_empty(&c->active);
+		bool waits = ring_waits(c);
 
 		if (asleep && c->ack_until && !c->ended)
 			ring_announce_acks(c);
@@ -727,6 +759,7 @@ struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 	c->local = local;
 	c->w = (struct loop_fd){ .fd = fd, .fn = on_socket };
 	c->timer.fn = on_timer;
+	c->full.fn = on_full;
 	loop_task_init(&c->flush, conn_flush);
 	if (local)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ TRUNK_SNDBUF }, sizeof(int));
@@ -750,6 +783,7 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	u32 i;
 
 	loop_timer_cancel(&c->timer);
+	loop_timer_cancel(&c->full);
 	trunk_tls_end(c);
 	loop_task_cancel(&c->flush);
 	loop_fd_del(&c->w);

@@ -410,6 +410,103 @@ static void test_ring_reader(void)
 	trunk_stop();
 }
 
+/* Payload that is not the low byte of the PSN */
+static u32 wrong_payloads;
+
+static int receive_psn(void *ctx, struct wire_packet *p)
+{
+	u8 want = (u8)wire_bth_psn(wire_packet_bth(p));
+	u32 i, wrong = 0;
+
+	for (i = 0; i < p->len; i++)
+		wrong += p->data[i] != want;
+	wrong_payloads += wrong != 0;
+	return test_receive(ctx, p);
+}
+
+/* Sends 4 KiB of a program's memory, which the program overwrites afterwards. */
+static int send_zcopy(u16 dlid, u32 psn)
+{
+	static u8 memory[4096];
+	struct wire_packet *p = test_packet(1, dlid, 0, 0, psn, 0xffff);
+	int err;
+
+	memset(memory, (u8)psn, sizeof(memory));
+	p->data = memory;
+	p->len = sizeof(memory);
+	p->flags |= WIRE_PKT_ZCOPY;
+	wire_lrh_set_words(wire_packet_lrh(p), wire_packet_link_len(p) / 4);
+	err = wire_port_send(h1.port, p);
+	if (err)
+		wire_packet_free(p);
+	memset(memory, 0xee, sizeof(memory));
+	return err;
+}
+
+/* Sends from @psn on until the port has no space. Returns the next PSN. */
+static u32 fill_zcopy(u32 psn)
+{
+	while (psn < 1000 && !send_zcopy(3, psn))
+		psn++;
+	return psn;
+}
+
+/* Zero-copy sends: the ring gets the payload within the call, or the sender waits for space. */
+static void test_zcopy(void)
+{
+	struct trunk_conn *c;
+	u32 psn = 1, first;
+	u64 ready;
+
+	rings_start();
+	h101.port->data.receive = receive_psn;
+	h101.packets = h101.order_errors = wrong_payloads = 0;
+	c = a.set->trunks[0].conn;
+	row(370, "to the other daemon only",
+	    h1.port->ops->reads_payload(h1.port, 3) && !h1.port->ops->reads_payload(h1.port, 2) &&
+		    !h1.port->ops->reads_payload(h1.port, 1) && !h1.port->ops->reads_payload(h1.port, 0xc000));
+	first = psn;
+	psn = fill_zcopy(psn);
+	row(371, "as much as the ring holds, without a queue",
+	    psn - first > TRUNK_RING / 4096 / 2 && psn - first < TRUNK_RING / 4096 && list_empty(&c->active) &&
+		    !a.f->flight_n);
+	ready = h1.ready;
+	test_run(0);
+	row(372, "then the sender waits for space", h1.ready == ready + 1 && !c->wants_space);
+	psn = fill_zcopy(psn);
+	test_run(0);
+	row(373, "all arrive", h101.packets == psn - first && !h101.order_errors && !wrong_payloads);
+
+	row(374, "behind a packet in flight", !test_send(&h1, 3, 0, 64, psn) && a.f->flight_n == 1);
+	first = h101.packets;
+	send_zcopy(3, ++psn);
+	test_run(0);
+	row(375, "it is copied and overtakes none",
+	    h101.packets == first + 2 && !h101.order_errors && wrong_payloads == 1);
+	wrong_payloads = 0; /* of the 64 bytes */
+	psn++;
+
+	list_del(&b.set->trunks[0].conn->rings); /* it does not read any more */
+	first = psn;
+	psn = fill_zcopy(psn);
+	ready = h1.ready;
+	test_run(0);
+	row(376, "a reader that does not read", h1.ready == ready && c->wants_space);
+	test_run(TRUNK_FULL);
+	row(377, "is not waited for without a limit", h1.ready == ready + 1 && !c->wants_space && c->stuck);
+	row(378, "then packets are copied", !send_zcopy(3, psn));
+	test_run(0);
+	row(381, "and queued", !list_empty(&a.set->trunks[0].s.packets));
+	ready = h101.packets;
+	list_add(&b.set->rings, &b.set->trunks[0].conn->rings);
+	test_run(0);
+	row(379, "until it reads again",
+	    h101.packets == ready + psn + 1 - first && !h101.order_errors && !wrong_payloads && !c->stuck);
+	test_run(NSEC_PER_SEC);
+	row(380, "credits return", no_credits_in_use());
+	trunk_stop();
+}
+
 int main(void)
 {
 	u32 live = wire_packet_live();
@@ -423,6 +520,7 @@ int main(void)
 	test_ring_acks();
 	test_ring_early();
 	test_ring_reader();
+	test_zcopy();
 	row(240, "no packet is left", wire_packet_live() == live);
 	return rows_end();
 }

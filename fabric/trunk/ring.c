@@ -124,6 +124,21 @@ bool trunk_ring_reader_sleeps(const struct trunk_ring *r)
 	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED);
 }
 
+bool trunk_ring_fits(struct trunk_ring *r, u32 len)
+{
+	u32 left = TRUNK_RING - (u32)(r->at % TRUNK_RING), need = left < len ? left + len : len;
+
+	u64 tail;
+
+	if (r->at + need - r->other <= TRUNK_RING)
+		return true;
+	tail = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE);
+	if (r->at - tail > TRUNK_RING)
+		return true; /* trunk_ring_reserve() finds it, too */
+	r->other = tail;
+	return r->at + need - tail <= TRUNK_RING;
+}
+
 bool trunk_ring_wait_space(struct trunk_ring *r, bool wait)
 {
 	__atomic_store_n(&r->shared->full, wait, __ATOMIC_SEQ_CST);

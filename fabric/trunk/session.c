@@ -155,6 +155,18 @@ void trunk_session_send(struct trunk *t, struct wire_packet *p)
 	trunk_session_flush_later(t);
 }
 
+/* A ring reads the payload at once if it has space for it, and no other packet of the trunk waits. */
+enum fabric_remote_payload trunk_session_payload(struct trunk *t, bool wait)
+{
+	struct trunk_conn *c = t->conn;
+
+	if (!c->tx.shared || c->ended || t->s.state != TRUNK_READY)
+		return FABRIC_REMOTE_KEEPS;
+	if (!wait || (list_empty(&t->s.packets) && trunk_ring_fits(&c->tx, TRUNK_TAIL_REST)))
+		return FABRIC_REMOTE_READS;
+	return trunk_conn_wait_space(c) ? FABRIC_REMOTE_WAITS : FABRIC_REMOTE_KEEPS;
+}
+
 void trunk_session_credits(struct trunk *t, u8 vl)
 {
 	if (t->s.state != TRUNK_READY || t->s.send_flow || !trunk_message_flow_due(t, vl))

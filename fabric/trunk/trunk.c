@@ -97,7 +97,16 @@ static void on_change(void *ctx, enum fabric_remote_change what)
 		trunk_session_change(t, what);
 }
 
-static const struct fabric_remote_ops remote_ops = { .send = on_send, .credits = on_credits, .change = on_change };
+static enum fabric_remote_payload on_payload(void *ctx, bool wait)
+{
+	struct trunk *t = ctx;
+
+	return t->conn ? trunk_session_payload(t, wait) : FABRIC_REMOTE_KEEPS;
+}
+
+static const struct fabric_remote_ops remote_ops = {
+	.send = on_send, .credits = on_credits, .change = on_change, .payload = on_payload
+};
 
 /* Connecting */
 

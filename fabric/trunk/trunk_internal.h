@@ -35,7 +35,8 @@
 #define TRUNK_SMPS          1024         /* limit of queued VL15 packets of a trunk: VL15 has no credits */
 #define TRUNK_FLOW_STEP     512          /* freed blocks after which credits are sent */
 #define TRUNK_RING          (256u << 10) /* bytes of a ring: a power of 2 */
-#define TRUNK_RING_AFTER    16           /* packets that a connection sends before it creates a ring */
+#define TRUNK_FULL          (20 * NSEC_PER_MSEC) /* for which senders wait if the reader of a full ring frees nothing */
+#define TRUNK_RING_AFTER    16                   /* packets that a connection sends before it creates a ring */
 
 /*
  * Messages: a head, and @len bytes. Integers are big-endian. Each trunk of a connection has a link number, which the
@@ -209,6 +210,9 @@ struct trunk_conn {
 	bool send_alive;
 	u32 by_socket; /* packets sent on the socket, up to TRUNK_RING_AFTER */
 	struct trunk_ring tx, rx;
+	bool wants_space; /* senders wait for space in tx, ... */
+	bool stuck;       /* ... or have waited for TRUNK_FULL, since when there was none */
+	struct loop_timer full;
 	/* written to tx since it was checked for a sleeping reader */
 	bool urgent;   /* something for which a flush has to wake it; or else acknowledgements, for which ... */
 	u64 ack_until; /* ... it is woken at this time of the loop's clock, ns; 0: none */
@@ -323,6 +327,7 @@ void trunk_session_close(struct trunk *t); /* takes the link down */
 void trunk_session_ready(struct trunk *t); /* after the handshake */
 void trunk_session_change(struct trunk *t, enum fabric_remote_change what);
 void trunk_session_send(struct trunk *t, struct wire_packet *p);
+enum fabric_remote_payload trunk_session_payload(struct trunk *t, bool wait); /* as fabric_remote_ops.payload */
 /* ABR, or the free blocks of the input buffer, have changed for a data VL: sends credits if they are due. */
 void trunk_session_credits(struct trunk *t, u8 vl);
 void trunk_session_flush_later(struct trunk *t);
@@ -339,6 +344,8 @@ void trunk_conn_flush_later(struct trunk_conn *c);
 void trunk_conn_end(struct trunk_conn *c); /* its task destroys it */
 void trunk_conn_has_ring(struct trunk_conn *c);
 void trunk_conn_set_timer(struct trunk_conn *c, u64 ns);
+/* Senders wait for space in the ring, until fabric_remote_ready(). False: they have waited for TRUNK_FULL. */
+bool trunk_conn_wait_space(struct trunk_conn *c);
 bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p); /* false: there is no space in the ring */
 const char *trunk_conn_name(const struct trunk_conn *c);             /* for log messages: of its first trunk */
 void trunk_conn_count(struct trunk_conn *c, enum trunk_counter ctr); /* for each of its trunks */
@@ -374,6 +381,8 @@ bool trunk_ring_wakes_reader(struct trunk_ring *r);
 void trunk_ring_signal(struct trunk_ring *r); /* wakes the reader. Never blocks. */
 /* A hint without a barrier: may miss that the reader has just gone to sleep. */
 bool trunk_ring_reader_sleeps(const struct trunk_ring *r);
+/* Is there space for @len bytes? Also true if the reader's index is invalid. */
+bool trunk_ring_fits(struct trunk_ring *r, u32 len);
 /* Is there space for any message? Also true if the reader's index is invalid. */
 bool trunk_ring_has_space(const struct trunk_ring *r);
 /* The writer requests a wake-up when there is space, or no longer does; true: there is space. */
