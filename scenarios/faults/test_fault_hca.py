@@ -47,6 +47,54 @@ def test_an_error_path_by_opcode(fabric, tool, fault, words):
     assert armed.fired == [10] and not other.matches
 
 
+@pytest.fixture
+def immediate(fabric):
+    """immediate(): the outputs of client h1 and server h5 of qperf, which posts RDMA WRITEs with immediate data."""
+    qperf = ["qperf", "-lp", free_port()]
+    server = fabric.start("h5", *qperf)
+
+    def run():
+        out = fabric.run("h1", *qperf, "-t", "1", fabric.ip("h5"), "rc_rdma_write_bw", status=None)
+        return out + server.output
+
+    yield run
+    server.kill()
+
+
+@pytest.mark.parametrize(
+    "place, keys, words",
+    [
+        ("h1", {"action": "post", "opcode": "write_imm", "errno": "EIO"}, "write with immediate: Input/output error"),
+        ("h5", {"action": "complete", "opcode": "recv_imm", "status": "LOC_PROT_ERR"}, "Local protection error"),
+    ],
+    ids=["write_imm", "recv_imm"],
+)
+def test_an_error_of_writes_with_immediate_data(fabric, immediate, place, keys, words):
+    """The client cannot post the third one, or the receive that it completes at the server fails."""
+    armed = fabric.fault(place, after=2, **keys)
+    wait_until(lambda: words in immediate(), 60, "qperf's message", 0.3)  # a client may come before the server listens
+    assert armed.fired[0] == 3
+
+
+def test_an_event_of_a_write_with_immediate_data(fabric, immediate):
+    event = fabric.fault("h1", "event", name="SM_CHANGE", opcode="write_imm", nth=3)
+    watch = fabric.start("h1", "ibv_asyncwatch")
+    wait_until(lambda: "async event" in watch.output, 10, "ibv_asyncwatch")
+    wait_until(lambda: "bw  =" in immediate() and event.hits, 60, "qperf's result", 0.3)
+    assert event.fired == [3]
+    watch.expect("IBV_EVENT_SM_CHANGE")
+    watch.kill()
+
+
+def test_writes_without_immediate_data_are_others(fabric):
+    """ib_write_bw posts none with immediate data."""
+    others = fabric.fault("h1", "complete", opcode="write_imm", status="REM_OP_ERR", expect=False)
+    armed = fabric.fault("h1", "event", opcode="write", name="SM_CHANGE", nth=50)
+    args = ["ib_write_bw", "-p", free_port(), "-n", 100]
+    fabric.pair(("h5", *args), ("h1", *args, fabric.ip("h5")))
+    assert armed.fired == [50] and not others.matches
+
+
 # Two hosts h1 and h2; the adapter has the same faults on links of all kinds.
 LINKS = {
     "InfiniBand": "leafs 1 hosts 2\n",
