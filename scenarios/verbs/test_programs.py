@@ -268,6 +268,19 @@ def test_dtest(ends, dapl):
     assert written(ends) - before > 10 * 8192
 
 
+@pytest.mark.skipif(not shutil.which("dtest"), reason="no dtest here: Debian 13 has no uDAPL")
+def test_dtest_compares_what_it_polls_for(ends, dapl):
+    """Each end waits for the last byte of an RDMA WRITE in its memory; the client then compares all bytes of it."""
+    fabric, server, client, ip = ends
+    words = ["stdbuf", "-oL", "dtest", "-P", "ia", "-D", "-B", "20", "-b", "8192"]  # else 8 GB; -D sets -B
+    listening = fabric.start(server, *dapl(server), *words, "-s").expect("waiting for client connection")
+    before = written(ends)
+    out = fabric.run(client, *dapl(client), *words, "-h", ip)
+    assert "RDMA WRITE PINGPONG with DATA CHECK" in out and "DAPL Test Complete. PASSED" in out, out
+    assert "DAPL Test Complete. PASSED" in listening.wait(30)
+    assert written(ends) - before > 20 * 8192
+
+
 @pytest.mark.skipif(not shutil.which("dapltest"), reason="no dapltest here: Debian 13 has no uDAPL")
 def test_dapltest(ends, dapl):
     """Transactions of two threads, each with two endpoints, by SENDs, RDMA READs and WRITEs."""
