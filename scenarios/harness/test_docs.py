@@ -73,6 +73,38 @@ def test_names(page):
     assert not wrong, f"{page.name} names what the tree does not have"
 
 
+def commands(page):
+    """The words of each command in code, inline, indented or in a fence, without settings and comments."""
+    text = page.read_text()
+    code = re.findall(r"`([^`\n]+)`|^    (\S.*)$|^```([^`]*)^```", text, re.M)
+    for line in "\n".join("".join(c) for c in code).splitlines():
+        for part in re.split(r"&&|[;|]|\$\(", re.sub(r"(^|\s)#.*", "", line)):
+            words = part.strip(" )").split()
+            yield [w for w in words if not re.match(r"\w+=", w)]
+
+
+@pytest.fixture(scope="module")
+def make_targets():
+    out = subprocess.run(["make", "-pnq"], cwd=TREE, capture_output=True, text=True, check=False, timeout=120).stdout
+    return set(re.findall(r"^([\w./-]+):", out, re.M))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((TREE / "docs/example").glob("*.md"))], ids=lambda p: p.name)
+def test_commands(page, make_targets):
+    """`make target`, `ci/script --option`, `pytest --muslin-option`."""
+    plugin, wrong = (TREE / "harness/muslin/plugin.py").read_text(), []
+    for words in commands(page):
+        name, options = words[0] if words else "", [w.partition("=")[0] for w in words if w.startswith("--")]
+        if name == "make" and page.name != "CHANGELOG.md":
+            wrong += [f"make {w}" for w in words[1:] if re.match(r"[a-z][\w/-]*$", w) and w not in make_targets]
+        elif name.startswith("ci/"):
+            script = TREE / name
+            text = script.read_text() if script.is_file() else ""
+            wrong += [name] * (not script.exists()) + [f"{name} {o}" for o in options if text and o not in text]
+        wrong += [o for o in options if o.startswith("--muslin-") and o not in plugin]
+    assert not wrong, f"{page.name} has commands that the tree does not have"
+
+
 @pytest.fixture(scope="module")
 def works_with():
     """The script, as a module."""
