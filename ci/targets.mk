@@ -16,7 +16,7 @@ SHARD_SOME ?= diags faults rdmacm
 SHARD_SCENARIOS ?= $(SHARD_SOME) fault_links fault_packets fault_hca manager_faults through_faults parity sm opensm sa perftest
 shard_files = $(foreach s,$1,$(wildcard scenarios/*/test_$s.py))
 # Guests resume where they can, which saves most of each boot.
-test san: export MUSLIN_SNAPSHOT ?= 1
+test san san-scenarios: export MUSLIN_SNAPSHOT ?= 1
 
 all: $(ARCHIVES) $(PROGRAMS)
 
@@ -42,16 +42,20 @@ $(FUZZERS:%=%.run): $O/fuzz/%_fuzz.run: $O/fuzz/%_fuzz
 check:
 	$(Q)ci/check $O
 
-# What can be compiled meanwhile waits neither for downloads nor for dpkg: `all`, and what `san` will link.
+tests: $(TESTS)
+
+# What can be compiled meanwhile waits neither for downloads nor for dpkg: `all`, and what `san` will link. Unit tests run
+# with sanitizers alone, but for random verbs, of which a processor does many more without.
+CHAOS_TEST := $O/rxe/chaos/chaos_test
 test:
 	$(Q)ci/deps build
 	$(Q)$(MAKE) -j$(WORKERS) deps-test all $(if $(filter 1,$(SAN)),,san-archives)
-	$(Q)$(MAKE) -j$(JOBS) all helpers $(if $(filter 1,$(SAN)),,$(FUZZERS)) $(TESTS)
-	$(Q)$(MAKE) -j$(JOBS) check unit $(if $(filter 1,$(SAN)),,fuzz)
+	$(Q)$(MAKE) -j$(JOBS) all helpers $(if $(filter 1,$(SAN)),tests,$(FUZZERS) $(CHAOS_TEST) san-programs)
+	$(Q)$(MAKE) -j$(JOBS) check $(if $(filter 1,$(SAN)),unit,fuzz $(CHAOS_TEST).run san-unit)
 	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS) \
 		$(if $(filter 1,$(SAN))$(strip $(PYTEST_ARGS)),,$(SAN_FILES:%=--ignore=%))
 	$(Q)$(if $(strip $(PYTEST_ARGS)),,$(call pytest_shards,$(SHARD_SOME)))
-	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
+	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san-scenarios)
 
 pytest_shards = $(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O --muslin-shards=2 -n $(WORKERS) --dist loadfile \
 	$(PYTEST_ARGS) $(call shard_files,$1)
@@ -64,10 +68,19 @@ archives: $(ARCHIVES)
 san-archives: all
 	$(Q)$(MAKE) SAN=1 archives
 
-# At the end of `make test`: all unit tests, which include random verbs (rxe/chaos), and SAN_SCENARIOS.
+san-programs:
+	$(Q)$(MAKE) SAN=1 all helpers tests
+
+san-unit:
+	$(Q)$(MAKE) SAN=1 unit
+
+# All unit tests, which include random verbs (rxe/chaos), and SAN_SCENARIOS, which are the end of `make test`.
 san:
-	$(Q)$(MAKE) SAN=1 -j$(JOBS) all helpers
-	$(Q)$(MAKE) SAN=1 -j$(JOBS) unit
+	$(Q)$(MAKE) -j$(JOBS) san-programs
+	$(Q)$(MAKE) -j$(JOBS) san-unit
+	$(Q)$(MAKE) san-scenarios
+
+san-scenarios:
 	$(Q)$(if $(SAN_FILES),$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=build-san -n $(WORKERS) --dist loadfile $(SAN_FILES))
 
 demo:
@@ -122,12 +135,12 @@ help:
 	@echo "make chaos-programs    the same with programs on a fabric, CHAOS_OPS=n operations of each"
 	@echo "make examples the topologies of docs/examples under traffic, simulated"
 	@echo "make bench    ratios, each against a peer measured in the same run (BENCH='hosts fabric': some sections)"
-	@echo "make san      unit tests and some scenarios with ASan and UBSan, as make test does at its end (make test SAN=1: all)"
+	@echo "make san      unit tests and some scenarios with ASan and UBSan, as make test has them (make test SAN=1: all)"
 	@echo "make test-shards    scenarios with each fabric split over two daemons, of which make test runs some"
 	@echo "make fuzz     FUZZ_RUNS=n runs of each fuzz target"
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all archives san-archives helpers unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test test-shards demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all archives san-archives san-programs san-unit san-scenarios helpers tests unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test test-shards demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)

@@ -25,7 +25,7 @@
 #define HUNG       5  /* seconds after which a sequence has failed */
 #define EXIT_WRONG 3
 #ifdef __SANITIZE_ADDRESS__
-#define OPS 30000 /* of the same sequences */
+#define OPS 30000 /* of the same sequences: make test runs both */
 #else
 #define OPS 100000
 #endif
