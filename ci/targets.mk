@@ -16,7 +16,7 @@ SHARD_SOME ?= diags faults rdmacm
 SHARD_SCENARIOS ?= $(SHARD_SOME) fault_links fault_packets fault_hca manager_faults through_faults parity sm opensm sa perftest
 shard_files = $(foreach s,$1,$(wildcard scenarios/*/test_$s.py))
 # Guests resume where they can, which saves most of each boot.
-test san san-scenarios: export MUSLIN_SNAPSHOT ?= 1
+test test-connectx san san-scenarios: export MUSLIN_SNAPSHOT ?= 1
 
 all: $(ARCHIVES) $(PROGRAMS)
 
@@ -62,6 +62,11 @@ pytest_shards = $(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O --mus
 
 test-shards: all helpers
 	$(Q)$(call pytest_shards,$(SHARD_SCENARIOS))
+
+# All scenarios of guests with a ConnectX, of which `make test` runs some.
+test-connectx: all helpers
+	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O --muslin-model=connectx -n $(WORKERS) \
+		--dist loadfile $(PYTEST_ARGS) scenarios/guests
 
 archives: $(ARCHIVES)
 
@@ -137,10 +142,11 @@ help:
 	@echo "make bench    ratios, each against a peer measured in the same run (BENCH='hosts fabric': some sections)"
 	@echo "make san      unit tests and some scenarios with ASan and UBSan, as make test has them (make test SAN=1: all)"
 	@echo "make test-shards    scenarios with each fabric split over two daemons, of which make test runs some"
+	@echo "make test-connectx  all scenarios of guests with a ConnectX, of which make test runs some"
 	@echo "make fuzz     FUZZ_RUNS=n runs of each fuzz target"
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all archives san-archives san-programs san-unit san-scenarios helpers tests unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test test-shards demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all archives san-archives san-programs san-unit san-scenarios helpers tests unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test test-connectx test-shards demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)
