@@ -24,10 +24,10 @@ WITHOUT = re.compile(
     r"sensible-utils|udev|media-types|lsb-base|init-system|sysvinit|dmsetup|libpam|kmod_|libsemanage|readline-common|"
     r"lib(text|file|number)-|gcc-12-base|libgdbm)"
 )
-MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
-    rdma_cm rdma_ucm rdma_rxe crc32_generic crc32_pclmul rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4
-    crc32c_generic sch_tbf 9p 9pnet_virtio 8021q smc smc_diag nvme_rdma nvmet_rdma brd ib_iser ib_isert ib_srp
-    ib_srpt target_core_iblock sd_mod""".split()
+MODULES = """sha256_ssse3 virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad
+    ib_uverbs ib_ipoib rdma_cm rdma_ucm rdma_rxe crc32_generic crc32_pclmul rpcrdma nfs nfsv3 nfsv4 nfsd bonding
+    rds_rdma ext4 crc32c_generic sch_tbf 9p 9pnet_virtio 8021q smc smc_diag nvme_rdma nvmet_rdma brd ib_iser
+    ib_isert ib_srp ib_srpt target_core_iblock sd_mod""".split()
 CONNECTX = ["mlx5_core", "mlx5_ib"]
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
     usr/share/zoneinfo usr/share/misc usr/lib/systemd/system lib/systemd/system
