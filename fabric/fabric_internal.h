@@ -150,18 +150,26 @@ struct fabric_flight {
  * none).
  */
 struct fabric_due {
-	u64 when; /* ps of the loop's clock */
 	struct fabric_port *port, *in;
 	struct wire_packet *p;
-	u32 serial, blocks;
+	u16 blocks;
 	u8 vl;
+	u32 next_free; /* slot plus one of the next unused one; 0: none */
+};
+
+/* Time and order of an event: the four children in the heap are in one cache line. */
+struct fabric_due_key {
+	u64 when; /* ps of the loop's clock */
+	u32 serial, slot;
 };
 
 struct fabric_timing {
 	bool on, running;
-	struct fabric_due *heap;
+	struct fabric_due_key *heap;
+	struct fabric_due *due; /* by slot */
 	u32 n, cap, serial;
-	u64 now; /* time of the current event; 0: none */
+	u32 free, slots; /* first unused slot plus one, 0: none; slots that were used */
+	u64 now;         /* time of the current event; 0: none */
 	u64 switch_ps, events;
 	u64 ahead_ps; /* lead time with which CAs may pass packets to a busy port */
 	struct loop_timer timer;

@@ -54,9 +54,12 @@ static u64 byte_time(struct fabric_port *out)
 
 /* ---- events: a 4-ary heap, by time and then in the order of creation ---- */
 
-static bool before(const struct fabric_due *a, const struct fabric_due *b)
+#define CACHE_LINE 64
+#define HEAP_LEAD  3 /* unused keys before the heap align the children of a key, 4 * i + 1 and on, to a cache line */
+
+static bool before(const struct fabric_due_key *a, const struct fabric_due_key *b)
 {
-	return a->when != b->when ? a->when < b->when : a->serial < b->serial;
+	return a->when != b->when ? a->when < b->when : (s32)(a->serial - b->serial) < 0;
 }
 
 /* @from: not before that time, in ns. */
@@ -69,26 +72,52 @@ static void timing_arm(struct fabric *f, u64 from)
 		loop_timer_set(f->loop, &t->timer, when);
 }
 
-static bool timing_push(struct fabric *f, struct fabric_due e)
+static void heap_free(struct fabric_timing *t)
+{
+	if (t->heap)
+		free(t->heap - HEAP_LEAD);
+}
+
+static bool timing_grow(struct fabric_timing *t)
+{
+	u32 cap = t->cap ? 2 * t->cap : 1024;
+	struct fabric_due *due = realloc(t->due, cap * sizeof(*due));
+	struct fabric_due_key *keys;
+
+	if (!due)
+		return false;
+	t->due = due;
+	keys = aligned_alloc(CACHE_LINE, (cap + 4) * sizeof(*keys));
+	if (!keys)
+		return false;
+	if (t->n)
+		memcpy(keys + HEAP_LEAD, t->heap, t->n * sizeof(*keys));
+	heap_free(t);
+	t->heap = keys + HEAP_LEAD;
+	t->cap = cap;
+	return true;
+}
+
+static bool timing_push(struct fabric *f, u64 when, struct fabric_due e)
 {
 	struct fabric_timing *t = &f->timing;
-	struct fabric_due *more;
+	struct fabric_due_key key = { .when = when, .serial = t->serial };
 	u32 i = t->n, up;
 
-	if (t->n == t->cap) {
-		u32 cap = t->cap ? 2 * t->cap : 1024;
-
-		more = realloc(t->heap, cap * sizeof(*more));
-		if (!more)
-			return false;
-		t->heap = more;
-		t->cap = cap;
+	if (t->n == t->cap && !timing_grow(t))
+		return false;
+	if (t->free) {
+		key.slot = t->free - 1;
+		t->free = t->due[key.slot].next_free;
+	} else {
+		key.slot = t->slots++;
 	}
-	e.serial = t->serial++;
+	t->due[key.slot] = e;
+	t->serial++;
 	t->n++;
-	for (; i && before(&e, &t->heap[up = (i - 1) / 4]); i = up)
+	for (; i && before(&key, &t->heap[up = (i - 1) / 4]); i = up)
 		t->heap[i] = t->heap[up];
-	t->heap[i] = e;
+	t->heap[i] = key;
 	if (!i && !t->running)
 		timing_arm(f, 0);
 	return true;
@@ -97,12 +126,18 @@ static bool timing_push(struct fabric *f, struct fabric_due e)
 bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e)
 {
 	struct fabric_timing *t = &f->timing;
-	struct fabric_due last;
-	u32 i = 0, child, least, k;
+	struct fabric_due_key last;
+	u32 i = 0, child, least, k, slot;
 
 	if (!t->n || t->heap[0].when > now_ns * PS_PER_NS)
 		return false;
-	*e = t->heap[0];
+	t->running = true;
+	t->now = t->heap[0].when;
+	t->events++;
+	slot = t->heap[0].slot;
+	*e = t->due[slot];
+	t->due[slot].next_free = t->free;
+	t->free = slot + 1;
 	last = t->heap[--t->n];
 	while ((child = 4 * i + 1) < t->n) {
 		for (least = child, k = child + 1; k < child + 4 && k < t->n; k++)
@@ -115,9 +150,6 @@ bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e)
 	}
 	if (t->n)
 		t->heap[i] = last;
-	t->running = true;
-	t->now = e->when;
-	t->events++;
 	return true;
 }
 
@@ -147,10 +179,10 @@ void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 v
 	arrives = to->node->sw ? start + out->delay_ps + f->timing.switch_ps : p->tail;
 	if (vl == WIRE_VL_MGMT && to->node->sw) /* the SMI needs the whole packet */
 		arrives = p->tail + f->timing.switch_ps;
-	if (!timing_push(f, (struct fabric_due){ .when = end, .port = out, .in = in, .vl = in_vl, .blocks = blocks }) &&
+	if (!timing_push(f, end, (struct fabric_due){ .port = out, .in = in, .vl = in_vl, .blocks = (u16)blocks }) &&
 	    in)
 		fabric_flight_release(in, in_vl, blocks); /* out of memory */
-	if (!timing_push(f, (struct fabric_due){ .when = arrives, .port = to, .p = p }))
+	if (!timing_push(f, arrives, (struct fabric_due){ .port = to, .p = p }))
 		fabric_flight_drop(to, p);
 }
 
@@ -176,8 +208,9 @@ void fabric_timing_fini(struct fabric *f)
 
 	loop_timer_cancel(&t->timer);
 	for (i = 0; i < t->n; i++)
-		if (t->heap[i].p)
-			wire_packet_free(t->heap[i].p);
-	free(t->heap);
+		if (t->due[t->heap[i].slot].p)
+			wire_packet_free(t->due[t->heap[i].slot].p);
+	heap_free(t);
+	free(t->due);
 	memset(t, 0, sizeof(*t));
 }
