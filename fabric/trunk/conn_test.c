@@ -504,6 +504,17 @@ static void test_zcopy(void)
 	    h101.packets == ready + psn + 1 - first && !h101.order_errors && !wrong_payloads && !c->stuck);
 	test_run(NSEC_PER_SEC);
 	row(380, "credits return", no_credits_in_use());
+
+	list_del(&b.set->trunks[0].conn->rings);
+	fill_zcopy(1);
+	*((u64 *)c->tx.shared + 8) += 2 * TRUNK_RING;
+	test_run(0);
+	for (psn = 1; psn < 100 && !c->ended; psn++)
+		send_zcopy(3, psn);
+	row(382, "an invalid index of the reader while the sender waits", c->ended && psn < 10);
+	test_run(0);
+	row(383, "it is disconnected",
+	    side_counter(&a, TRUNK_CTR_VIOLATIONS) == 1 && !h1.port->ops->reads_payload(h1.port, 3));
 	trunk_stop();
 }
 
