@@ -5,7 +5,7 @@ the kernel that guests boot.
 """
 
 import contextlib
-import fcntl
+import inspect
 import os
 import pathlib
 import re
@@ -26,13 +26,28 @@ PARTS = (
 )
 
 
-def _unpack_source(folder, series):
+def _archive(version):
+    """Name of the kernel's source, its archive if it is installed, and else the package, as resolve() names it."""
+    name = "linux-source-" + re.match(r"\d+\.\d+", version)[0]
+    tar = pathlib.Path(f"/usr/src/{name}.tar.xz")
+    if tar.exists():
+        return name, tar, None
+    return name, None, next(d for d in packages().resolve([name]) if d[1].startswith(name + "_"))
+
+
+def _key(version, *functions):
+    """Digest of what is built: PARTS of the source, the kernel, the compiler, and the files of @functions."""
+    _, tar, deb = _archive(version)
+    source = deb or (tar.stat().st_mtime_ns, tar.stat().st_size)
+    compiler = packages().run(["gcc", "--version"])
+    files = sorted({pathlib.Path(__file__), *(pathlib.Path(inspect.getfile(f)) for f in functions)})
+    return packages().digest(version, kernel().package(version), source, compiler, *files)
+
+
+def _unpack_source(folder, version):
     """PARTS of the kernel's source, which is installed or fetched, in @folder."""
-    name = f"linux-source-{series}"
-    tar = f"cat /usr/src/{name}.tar.xz"
-    if not pathlib.Path(f"/usr/src/{name}.tar.xz").exists():
-        deb = next(packages().fetch(*d) for d in packages().resolve([name]) if d[1].startswith(name + "_"))
-        tar = f"dpkg-deb --fsys-tarfile {deb} | tar -xO ./usr/src/{name}.tar.xz"
+    name, tar, deb = _archive(version)
+    tar = f"cat {tar}" if tar else f"dpkg-deb --fsys-tarfile {packages().fetch(*deb)} | tar -xO ./usr/src/{name}.tar.xz"
     wanted = " ".join(f"'{name}/{part}/*'" for part in PARTS)
     inner = f"tar -xJ -C {folder} --strip-components=1 --wildcards {wanted}"
     subprocess.run(["bash", "-o", "pipefail", "-c", f"{tar} | {inner}"], check=True)
@@ -48,8 +63,7 @@ def _configure(folder, part):
 @contextlib.contextmanager
 def _made_once(out):
     """A directory that becomes @out, or None where that exists; a second process waits, and finds it."""
-    with out.with_name(f"{out.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with packages().cache_lock(out.name):
         if out.exists():
             yield None
             return
@@ -62,11 +76,10 @@ def _made_once(out):
 
 def _source(cache, version):
     """PARTS of the source of the kernel @version, in a directory beside those of the modules."""
-    series = re.match(r"\d+\.\d+", version)[0]
-    out = cache / f"source-{series}"
+    out = cache / f"source-{_key(version)}"
     with _made_once(out) as made:
         if made:
-            _unpack_source(made, series)
+            _unpack_source(made, version)
     return out
 
 
@@ -117,7 +130,7 @@ def modules(cache, name, parts, files, *, needed=(), edit=lambda folder: None):
     """
     with unittest.mock.patch.dict(os.environ, MUSLIN_CACHE=f"{cache}-modules"):
         version, folder = kernel().choose(os.environ.get("MUSLIN_KERNEL")), packages().cache_folder()
-        out = folder / f"{name}-{version}"
+        out = folder / f"{name}-{version}-{_key(version, edit)}"
         with _made_once(out) as made:
             if made:
                 _build(version, made, _source(folder, version), parts=parts, needed=needed, edit=edit)
