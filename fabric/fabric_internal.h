@@ -165,6 +165,7 @@ struct fabric_due_key {
 
 struct fabric_timing {
 	bool on, running;
+	struct fabric_due_key *keys; /* allocated; the heap is a part of it */
 	struct fabric_due_key *heap;
 	struct fabric_due *due; /* by slot */
 	u32 n, cap, serial;

@@ -72,12 +72,6 @@ static void timing_arm(struct fabric *f, u64 from)
 		loop_timer_set(f->loop, &t->timer, when);
 }
 
-static void heap_free(struct fabric_timing *t)
-{
-	if (t->heap)
-		free(t->heap - HEAP_LEAD);
-}
-
 static bool timing_grow(struct fabric_timing *t)
 {
 	u32 cap = t->cap ? 2 * t->cap : 1024;
@@ -92,7 +86,8 @@ static bool timing_grow(struct fabric_timing *t)
 		return false;
 	if (t->n)
 		memcpy(keys + HEAP_LEAD, t->heap, t->n * sizeof(*keys));
-	heap_free(t);
+	free(t->keys);
+	t->keys = keys;
 	t->heap = keys + HEAP_LEAD;
 	t->cap = cap;
 	return true;
@@ -210,7 +205,7 @@ void fabric_timing_fini(struct fabric *f)
 	for (i = 0; i < t->n; i++)
 		if (t->due[t->heap[i].slot].p)
 			wire_packet_free(t->due[t->heap[i].slot].p);
-	heap_free(t);
+	free(t->keys);
 	free(t->due);
 	memset(t, 0, sizeof(*t));
 }
