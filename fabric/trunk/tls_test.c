@@ -3,6 +3,7 @@
 #include "fabric/trunk/trunk_fixture.h"
 
 static char key[64], other[64];
+static char address[32]; /* of loopback, and of this process alone */
 
 /* Without TLS in the build, or with a key file that others may access, no fabric starts. */
 static bool starts(const char *options, const char *part)
@@ -11,7 +12,7 @@ static bool starts(const char *options, const char *part)
 	struct side s;
 	bool ok;
 
-	snprintf(text, sizeof(text), "leafs 1 hosts 2\ntrunk leaf1:9 listen 127.0.0.1:0 %s\n", options);
+	snprintf(text, sizeof(text), "leafs 1 hosts 2\ntrunk leaf1:9 listen %s %s\n", address, options);
 	test_loop = loop_create_virtual();
 	s.topo = fabric_topology_parse(text, strlen(text), "test", err, sizeof(err));
 	s.f = fabric_create(test_loop, s.topo, 1);
@@ -41,7 +42,7 @@ static void test_files(void)
 	chmod(key, 0400);
 	row(5, "a key that is the user's", starts(options, "?"));
 	chmod(key, 0600);
-	snprintf(options, sizeof(options), "key %s tls on\ntrunk leaf1:10 listen 127.0.0.1:0 key %s", key, key);
+	snprintf(options, sizeof(options), "key %s tls on\ntrunk leaf1:10 listen %s key %s", key, address, key);
 	row(6, "both at one address", !starts(options, trunk_tls_in_build() ? "use TLS, or none" : "GnuTLS"));
 }
 
@@ -512,6 +513,7 @@ int main(void)
 	u32 live = wire_packet_live();
 
 	log_level = LOG_WARN; /* the lines of refused peers are formatted, too */
+	snprintf(address, sizeof(address), "127.9.%u.%u:4000", (u32)getpid() / 254 % 254 + 1, (u32)getpid() % 254 + 1);
 	key_file(key, sizeof(key), "a key of both sides\n");
 	key_file(other, sizeof(other), "a key that one side has\n");
 	test_files();
