@@ -213,13 +213,15 @@ def set_mode(vm, name, mode):
     vm.run(f"echo {mode} >/sys/class/net/{name}/mode; ip link set {name} mtu {MTU[mode]} up")
 
 
-def test_networkmanager(shared_fabric, two, manager):
-    """A connection in connected mode, and a child of a P_Key in datagram mode, as Red Hat's guide makes them."""
+@pytest.mark.parametrize("mode, childs", [("connected", "datagram"), ("datagram", "connected")])
+def test_networkmanager(shared_fabric, two, manager, mode, childs):
+    """A connection in each mode, and a child of a P_Key in the other one, as Red Hat's guide makes them."""
     a, b = two
-    modes = {"ib0": "connected", CHILD: "datagram"}
-    set_mode(b, "ib0", "connected")
-    b.run(f"ip link add link ib0 name {CHILD} type ipoib pkey 0x8001; ip addr add 10.1.0.5/24 dev {CHILD}")
-    b.run(f"ip link set {CHILD} mtu {MTU['datagram']} up")
+    modes = {"ib0": mode, CHILD: childs}
+    set_mode(b, "ib0", mode)
+    # A child that comes by netlink has no mode in sysfs
+    b.run(f"ip link add link ib0 name {CHILD} type ipoib pkey 0x8001 mode {childs}")
+    b.run(f"ip addr add 10.1.0.5/24 dev {CHILD}; ip link set {CHILD} mtu {MTU[childs]} up")
     parts = {"ib0": ("storage", "10.0.0.1/24", ""), CHILD: ("red", "10.1.0.1/24", "p-key 0x8001 parent ib0")}
     for name, (con, address, pkey) in parts.items():
         add = f"nmcli con add type infiniband con-name {con} ifname {name} {pkey}"
