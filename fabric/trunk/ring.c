@@ -74,19 +74,36 @@ void trunk_ring_destroy(struct trunk_ring *r)
 
 /* Writer */
 
+/* Bytes that remain unused at the end of the ring if a message of @len bytes would not fit there. */
+static u32 ring_skip(const struct trunk_ring *r, u32 len)
+{
+	u32 left = TRUNK_RING - (u32)(r->at % TRUNK_RING);
+
+	return left < len ? left : 0;
+}
+
+/* Is there space for @need bytes? *bad is set if the reader's index is invalid. */
+static bool ring_space(struct trunk_ring *r, u32 need, bool *bad)
+{
+	u64 tail;
+
+	if (r->at + need - r->other <= TRUNK_RING)
+		return true;
+	tail = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE);
+	*bad = r->at - tail > TRUNK_RING;
+	if (*bad || r->at + need - tail > TRUNK_RING)
+		return false;
+	r->other = tail;
+	return true;
+}
+
 u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad)
 {
-	u32 at = (u32)(r->at % TRUNK_RING), skip = TRUNK_RING - at < len ? TRUNK_RING - at : 0;
+	u32 at = (u32)(r->at % TRUNK_RING), skip = ring_skip(r, len);
 	struct trunk_head h = { .type = TRUNK_SKIP };
 
-	if (r->at + skip + len - r->other > TRUNK_RING) {
-		u64 tail = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE);
-
-		*bad = r->at - tail > TRUNK_RING;
-		if (*bad || r->at + skip + len - tail > TRUNK_RING)
-			return NULL;
-		r->other = tail;
-	}
+	if (!ring_space(r, skip + len, bad))
+		return NULL;
 	if (skip >= sizeof(h))
 		memcpy(r->shared->data + at, &h, sizeof(h));
 	r->at += skip;
@@ -126,17 +143,9 @@ bool trunk_ring_reader_sleeps(const struct trunk_ring *r)
 
 bool trunk_ring_fits(struct trunk_ring *r, u32 len)
 {
-	u32 left = TRUNK_RING - (u32)(r->at % TRUNK_RING), need = left < len ? left + len : len;
+	bool bad = false;
 
-	u64 tail;
-
-	if (r->at + need - r->other <= TRUNK_RING)
-		return true;
-	tail = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE);
-	if (r->at - tail > TRUNK_RING)
-		return true; /* trunk_ring_reserve() finds it, too */
-	r->other = tail;
-	return r->at + need - tail <= TRUNK_RING;
+	return ring_space(r, ring_skip(r, len) + len, &bad) || bad;
 }
 
 bool trunk_ring_wait_space(struct trunk_ring *r, bool wait)
