@@ -25,6 +25,21 @@ static inline void trunk_start(const char *options_a, const char *options_b)
 	test_run(NSEC_PER_SEC);
 }
 
+/* From here on trunks use TLS, with a key in a file whose name @path gets. */
+static inline void tls_begin(char *path, size_t size)
+{
+	key_file(path, size, "a key of both sides\n");
+	snprintf(test_options, sizeof(test_options), "key %s", path);
+	test_tls = true;
+}
+
+static inline void tls_end(const char *path)
+{
+	test_tls = false;
+	test_options[0] = 0;
+	unlink(path);
+}
+
 static inline void trunk_stop(void)
 {
 	side_stop(&b);

@@ -239,13 +239,9 @@ static void test_within_tls(void)
 {
 	char path[64];
 
-	key_file(path, sizeof(path), "a key of both sides\n");
-	snprintf(test_options, sizeof(test_options), "key %s", path);
-	test_tls = true;
+	tls_begin(path, sizeof(path));
 	test_shared_tls(path);
-	test_tls = false;
-	test_options[0] = 0;
-	unlink(path);
+	tls_end(path);
 }
 
 int main(void)
