@@ -106,11 +106,12 @@ static int fault_add(int argc, char **argv)
 		return CLI_OK;
 	}
 	f = ctl_call(cli_connect_place(argv[0]), req, -1, err, sizeof(err));
-	for (i = 1; !f && i < argc; i++)
-		if (!strncmp(argv[i], "with=", 5))
-			fault_check_with(argv[0], argv[i] + 5);
-	if (!f)
+	if (!f) {
+		for (i = 1; i < argc; i++)
+			if (!strncmp(argv[i], "with=", 5))
+				fault_check_with(argv[0], argv[i] + 5);
 		cli_fail(CLI_ERROR, "%s", err);
+	}
 	json_decref(req);
 	printf("%lld\n", cli_number(f, "id"));
 	json_decref(f);
