@@ -46,12 +46,13 @@ def free_port():
         return str(s.getsockname()[1])
 
 
-def wait_until(condition, timeout=20.0, what="the condition", interval=None):
+def wait_until(condition, timeout=20.0, what="the condition", interval=None, *, least=0.05, most=0.25):
     """
     Polls @condition until it returns a true value, and returns that; raises WaitTimeout after @timeout seconds. It
-    polls each @interval seconds, or (None) after 0.05 and then less often, since a condition often runs a program.
+    polls each @interval seconds, or (None) after @least and then less often, at last each @most, since a condition
+    often runs a program.
     """
-    pause = interval or 0.05
+    pause = interval or least
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -60,7 +61,7 @@ def wait_until(condition, timeout=20.0, what="the condition", interval=None):
         if time.monotonic() > end:
             raise WaitTimeout(f"{what} did not happen within {timeout:g} s (last: {value!r})")
         time.sleep(pause)
-        pause = interval or min(1.2 * pause, 0.25)
+        pause = interval or min(1.2 * pause, most)
 
 
 class Process:

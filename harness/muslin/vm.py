@@ -2,7 +2,6 @@
 """Guests on hosts of a fabric, controlled by commands over a virtio port."""
 
 import base64
-import itertools
 import math
 import re
 import secrets
@@ -126,16 +125,12 @@ class VM:
     def wait(self, command, timeout=60.0, what=None):
         """Waits until the command succeeds; returns its output."""
 
-        pauses = itertools.chain((0.1, 0.2, 0.3, 0.4), itertools.repeat(0.5))  # an emulated processor has others to run
-
         def done():
             status, out = self.call(command)
-            if status == 0:
-                return out or " "
-            time.sleep(next(pauses))
-            return None
+            return out or " " if status == 0 else None
 
-        return wait_until(done, timeout, what or f"`{command}` in the guest on {self.host}", 0.001)
+        what = what or f"`{command}` in the guest on {self.host}"
+        return wait_until(done, timeout, what, least=0.1, most=0.5)  # an emulated processor has others to run
 
     def wait_ib0(self, dev="ib0", timeout=60.0):
         """Waits until the interface has its carrier: it has joined the broadcast group."""
