@@ -10,6 +10,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <rdma/rdma_user_ioctl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,7 @@
 #define ANSWER_MAX    8192 /* bytes; no command has a longer response */
 #define EVENT_WAIT_US 1000000
 #define EVENT_POLL_US 100
+#define CLOSE_WAIT_US 100000
 #define UMAD_FIRST    256 /* data bytes that a read() with a short buffer returns with -ENOSPC */
 
 static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
@@ -319,19 +321,31 @@ static pid_t thread_id(void)
 }
 
 /*
+ * Commands and close() calls that invalidate what the thread that reads events (@f's last caller of GET_EVENT) has been woken for. In the
+ * kernel the window is a few microseconds, here a context switch between three processes. So they wait for that thread, for a bounded
+ * time.
+ */
+
+/* The thread that reads events, or 0: there is none, it is the caller, or it has ended. */
+static pid_t event_reader(const struct shim_file *f)
+{
+	pid_t reader = __atomic_load_n(&f->event_thread, __ATOMIC_RELAXED);
+
+	return reader && reader != thread_id() && !syscall(SYS_tgkill, getpid(), reader, 0) ? reader : 0;
+}
+
+/*
  * DESTROY_ID discards unread events of the id, LEAVE_MCAST those of the group. A thread that poll() has woken for such an event calls
- * GET_EVENT next, and blocks forever if another thread has discarded the event meanwhile: rping of rdma-core 65 does both. In the
- * kernel this window is a few microseconds, here a context switch between three processes. So these commands wait until the thread that
- * reads events has read those. A thread that never reads them delays the first such command by EVENT_WAIT_US, later ones by less.
+ * GET_EVENT next, and blocks forever if another thread has discarded the event meanwhile: rping of rdma-core 65 does both. So these
+ * commands wait until that thread has read the events. A thread that never reads them delays the first such command by EVENT_WAIT_US,
+ * later ones by less.
  */
 static ssize_t destroy(struct shim_file *f, const void *buf, size_t len)
 {
-	pid_t reader = __atomic_load_n(&f->event_thread, __ATOMIC_RELAXED);
+	pid_t reader = event_reader(f);
 	unsigned int us;
 	ssize_t n;
 
-	if (reader && (reader == thread_id() || syscall(SYS_tgkill, getpid(), reader, 0)))
-		reader = 0;
 	for (us = 0; reader && us < f->event_wait; us += EVENT_POLL_US) {
 		n = command_forward(f, buf, len, UV_KEEP_EVENTS);
 		if (n >= 0 || errno != EAGAIN)
@@ -341,6 +355,39 @@ static ssize_t destroy(struct shim_file *f, const void *buf, size_t len)
 	if (us)
 		f->event_wait /= 4;
 	return command_forward(f, buf, len, 0);
+}
+
+/* Whether thread @tid of this process executes or waits for a processor. */
+static bool thread_is_runnable(pid_t tid)
+{
+	char path[sizeof("/proc/self/task//stat") + 10], stat[64];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = REAL(read)(fd, stat, sizeof(stat) - 1);
+	REAL(close)(fd);
+	stat[n < 0 ? 0 : n] = '\0';
+	state = strrchr(stat, ')'); /* the end of the name */
+	return state && !strncmp(state, ") R", 3);
+}
+
+/*
+ * Before the program closes a descriptor of @f. A thread that has read an event, acknowledged it and not yet called GET_EVENT again
+ * gets EBADF after the close: rping then ends with status 255. So the close waits while that thread is runnable, for CLOSE_WAIT_US at
+ * most.
+ */
+void shim_await_reader(struct shim_file *f)
+{
+	pid_t reader = f->kind == UV_RDMA_CM ? event_reader(f) : 0;
+	unsigned int us;
+
+	for (us = 0; reader && us < CLOSE_WAIT_US && thread_is_runnable(reader); us += EVENT_POLL_US)
+		usleep(EVENT_POLL_US);
 }
 
 /*

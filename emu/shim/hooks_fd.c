@@ -78,10 +78,16 @@ int ioctl(int fd, unsigned long request, ...)
 /* Protects the private descriptors of the shim from closefrom() and close_range(). */
 int close(int fd)
 {
+	struct shim_file *f;
+
 	if (shim_private(fd)) {
 		errno = EBADF;
 		return -1;
 	}
+	f = shim_file_get(fd);
+	if (f)
+		shim_await_reader(f);
+	shim_file_put(f);
 	shim_file_forget(fd);
 	return REAL(close)(fd);
 }

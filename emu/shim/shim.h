@@ -119,6 +119,7 @@ bool shim_own_process(void);
 
 /* command.c */
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
+void shim_await_reader(struct shim_file *f); /* before one of its descriptors is closed */
 /* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
 ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
 ssize_t shim_umad_read(int fd, void *buf, size_t len);

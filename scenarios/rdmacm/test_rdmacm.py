@@ -31,6 +31,11 @@ def test_rping_over_ipv6(shared_fabric):
     assert out.count("ping data") == 5
 
 
+def test_close_waits_for_the_thread_that_reads_events(shared_fabric, program):
+    """A thread between two rdma_get_cm_event() calls does not get EBADF, which ended rping with status 255."""
+    assert shared_fabric.run("h1", program("close_channel"), shared_fabric.ip("h5")) == "waits\n"
+
+
 @pytest.mark.parametrize("size", [64, 16384])
 def test_ucmatose(shared_fabric, size):
     args = ["ucmatose", "-c", "4", "-C", "20", "-S", str(size)]
