@@ -112,6 +112,12 @@ struct cx_cq {
 	u32 pi;
 	u32 solicited; /* index after the last solicited completion */
 	enum verbs_arm arm;
+	/* Event moderation: an event waits for @max_count completions since the last one, @period at most. 0: it does not */
+	u32 max_count;
+	u64 period;              /* ns */
+	u32 event_pi;            /* index at the last event */
+	u64 event_at;            /* time of the last event, loop clock, ns */
+	struct loop_timer timer; /* of an event that waits */
 	struct cx_buf buf;
 	struct cx_record record;
 	u8 cqc[CX_BYTES_cqc];

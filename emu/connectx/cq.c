@@ -11,9 +11,13 @@
 #define INDEX         0xffffffu
 #define ARM_SOLICITED BIT(24)
 #define RESIZE        1 /* modifier of MODIFY_CQ */
-#define L3_OK         BIT(1)
-#define L4_OK         BIT(2)
-#define FULL_PKEY     0xffff
+/* Without it, the fields that MODIFY_CQ sets */
+#define MODIFY_PERIOD  BIT(0)
+#define MODIFY_COUNT   BIT(1)
+#define MODIFY_OVERRUN BIT(2)
+#define L3_OK          BIT(1)
+#define L4_OK          BIT(2)
+#define FULL_PKEY      0xffff
 
 enum cqe_opcode {
 	CQE_REQUEST = 0,
@@ -144,14 +148,42 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 	return 0;
 }
 
+static void cq_event(struct cx_cq *cq, struct now now)
+{
+	loop_timer_cancel(&cq->timer);
+	cq->arm = VERBS_ARM_NONE;
+	cq->event_pi = cq->pi;
+	cq->event_at = now.ns;
+	cx_event_comp(cx_of(cq->cq.verbs), cq);
+}
+
+static void cq_period_ends(struct loop_timer *t, struct now now)
+{
+	cq_event(container_of(t, struct cx_cq, timer), now);
+}
+
+/*
+ * The armed CQ has completions for an event. Moderated, it is sent when there are as many as the driver has chosen since the last event,
+ * or when that is as long ago as it has chosen (MLX5_CQ_PERIOD_MODE_START_FROM_EQE).
+ */
+static void cq_notify(struct cx_cq *cq)
+{
+	struct loop *loop = cx_of(cq->cq.verbs)->loop;
+	struct now now = loop_now(loop);
+	u64 due = cq->event_at + cq->period;
+
+	if (((cq->pi - cq->event_pi) & INDEX) >= cq->max_count || now.ns >= due)
+		cq_event(cq, now);
+	else if (!cq->timer.loop)
+		loop_timer_set(loop, &cq->timer, due);
+}
+
 static void cq_flush(void *fe)
 {
 	struct cx_cq *cq = fe;
 
-	if (cq->cq.wake && (cq->arm == VERBS_ARM_NEXT || (cq->arm == VERBS_ARM_SOLICITED && cq->cq.wake_solicited))) {
-		cq->arm = VERBS_ARM_NONE;
-		cx_event_comp(cx_of(cq->cq.verbs), cq);
-	}
+	if (cq->cq.wake && (cq->arm == VERBS_ARM_NEXT || (cq->arm == VERBS_ARM_SOLICITED && cq->cq.wake_solicited)))
+		cq_notify(cq);
 	cq->cq.wake = cq->cq.wake_solicited = false;
 }
 
@@ -168,13 +200,11 @@ void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 		cx_count(d, CX_CTR_BAD_DOORBELLS);
 		return;
 	}
+	loop_timer_cancel(&cq->timer); /* the driver has polled what it was set for, or it is set again */
+	cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
 	behind = ((solicited ? cq->solicited : cq->pi) - command) & INDEX;
-	if (behind && behind <= BIT(cq->log_size)) {
-		cq->arm = VERBS_ARM_NONE;
-		cx_event_comp(d, cq);
-	} else {
-		cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
-	}
+	if (behind && behind <= BIT(cq->log_size))
+		cq_notify(cq);
 }
 
 /* ---- commands ---- */
@@ -186,6 +216,12 @@ static int cq_buffer(struct connectx *d, const struct cx_cmd *c, const u8 *ctx, 
 	u64 size = (u64)(cx_get(ctx, cqc, cqe_sz) ? 2 * ENTRY : ENTRY) << cx_get(ctx, cqc, log_cq_size);
 
 	return cx_get(ctx, cqc, cqe_sz) > 1 ? -EINVAL : cx_buf_create(d, b, &pages, size, true);
+}
+
+static void cq_set_moderation(struct cx_cq *cq)
+{
+	cq->period = cx_get(cq->cqc, cqc, cq_period) * NSEC_PER_USEC;
+	cq->max_count = cq->period ? (u32)cx_get(cq->cqc, cqc, cq_max_count) : 0;
 }
 
 int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
@@ -204,12 +240,17 @@ int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 	cq->ignore_overrun = cx_get(ctx, cqc, oi);
 	cq->record.addr = cx_get(ctx, cqc, dbr_addr);
 	memcpy(cq->cqc, ctx, sizeof(cq->cqc));
+	cq_set_moderation(cq);
+	cq->timer.fn = cq_period_ends;
 	return cq_buffer(d, c, ctx, CX_AT_create_cq_in_pas / 8, &cq->buf);
 }
 
 void cx_cq_fini(struct verbs_cq *base)
 {
-	cx_buf_destroy(cx_of(base->verbs), &container_of(base, struct cx_cq, cq)->buf);
+	struct cx_cq *cq = container_of(base, struct cx_cq, cq);
+
+	loop_timer_cancel(&cq->timer);
+	cx_buf_destroy(cx_of(base->verbs), &cq->buf);
 }
 
 int cx_create_cq(struct connectx *d, const struct cx_cmd *c)
@@ -275,12 +316,31 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	return CX_OK;
 }
 
-/* MODIFY_CQ. Event moderation has no effect. */
+static int cq_modify_fields(struct cx_cq *cq, const struct cx_cmd *c)
+{
+	const u8 *ctx = cx_cptr(c->in, modify_cq_in, cq_context);
+	u32 fields = (u32)cx_get(c->in, modify_cq_in, modify_field_select_resize_field_select);
+
+	if (fields & MODIFY_PERIOD)
+		cx_set(cq->cqc, cqc, cq_period, cx_get(ctx, cqc, cq_period));
+	if (fields & MODIFY_COUNT)
+		cx_set(cq->cqc, cqc, cq_max_count, cx_get(ctx, cqc, cq_max_count));
+	if (fields & MODIFY_OVERRUN)
+		cx_set(cq->cqc, cqc, oi, cx_get(ctx, cqc, oi));
+	cq->ignore_overrun = cx_get(cq->cqc, cqc, oi);
+	cq_set_moderation(cq);
+	if (cq->timer.loop) { /* an event waits by the former values */
+		loop_timer_cancel(&cq->timer);
+		cq_notify(cq);
+	}
+	return CX_OK;
+}
+
 int cx_modify_cq(struct connectx *d, const struct cx_cmd *c)
 {
 	struct cx_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(c->in, modify_cq_in, cqn));
 
 	if (!cq)
 		return CX_BAD_RES;
-	return c->op_mod == RESIZE ? cq_resize(d, cq, c) : CX_OK;
+	return c->op_mod == RESIZE ? cq_resize(d, cq, c) : cq_modify_fields(cq, c);
 }

@@ -50,6 +50,7 @@
 	F(query_cq_in, cqn, 0x48, 24)                                      \
 	F(query_cq_out, cq_context, 0x80, 512)                             \
 	F(modify_cq_in, cqn, 0x48, 24)                                     \
+	F(modify_cq_in, modify_field_select_resize_field_select, 0x60, 32) \
 	F(modify_cq_in, cq_context, 0x80, 512)                             \
 	A(modify_cq_in, pas, 0x880, 64)                                    \
 	F(cqc, cqe_sz, 0x8, 3)                                             \
@@ -57,6 +58,8 @@
 	F(cqc, page_offset, 0x54, 6)                                       \
 	F(cqc, log_cq_size, 0x63, 5)                                       \
 	F(cqc, uar_page, 0x68, 24)                                         \
+	F(cqc, cq_period, 0x84, 12)                                        \
+	F(cqc, cq_max_count, 0x90, 16)                                     \
 	F(cqc, c_eqn_or_apu_element, 0xa0, 32)                             \
 	F(cqc, log_page_size, 0xc3, 5)                                     \
 	F(cqc, consumer_counter, 0x148, 24)                                \
