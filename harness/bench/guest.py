@@ -34,10 +34,10 @@ def nic(folder, i):
 
 
 @contextlib.contextmanager
-def two_guests(bench, model="muslin"):
+def two_guests(bench, model="muslin", *options):
     """Two guests on a fabric."""
     with bench.fabric(name=f"bench-{model}") as fabric:
-        options = ["--model", model]
+        options = ["--model", model, *options]
         fabric.command("vm", "--build", *options, timeout=300)
         guests = []
         try:
@@ -251,8 +251,17 @@ BOOT = 1  # seconds more, at most
 TURNS = 5  # of either model, whose medians are compared
 
 
+@contextlib.contextmanager
+def both_models(bench):
+    """Two guests of each model, on one QEMU: where that of the distribution has no vfio-user, both run on a newer one."""
+    with two_guests(bench, "connectx") as theirs:
+        qemu = theirs[0].fabric.command("vm", "--build", "--model", "connectx").split("\n")[-3]
+        with two_guests(bench, "muslin", "--qemu", qemu) as ours:
+            yield ours, theirs
+
+
 def models(bench):
-    with two_guests(bench) as ours, two_guests(bench, "connectx") as theirs:
+    with both_models(bench) as (ours, theirs):
         for guests in (ours, theirs):
             export_file(guests)
         for what, (unit, more, messages, measure) in BOTH.items():
