@@ -63,7 +63,8 @@ pytest_shards = $(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O --mus
 test-shards: all helpers
 	$(Q)$(call pytest_shards,$(SHARD_SCENARIOS))
 
-# All scenarios of guests with a ConnectX, of which `make test` runs some.
+# All scenarios of guests with a ConnectX, of which `make test` runs some, and a Debian on a disk.
+test-connectx: export MUSLIN_DEBIAN = 1
 test-connectx: all helpers
 	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O --muslin-model=connectx -n $(WORKERS) \
 		--dist loadfile $(PYTEST_ARGS) scenarios/guests

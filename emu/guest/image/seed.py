@@ -66,6 +66,7 @@ def seed(folder, host, mac):
     folder.mkdir()
     user = {
         "disable_root": False,
+        "locale": False,  # the image's own: Debian's locale-gen fails for cloud-init's default
         "ssh_authorized_keys": public_keys(),
         "users": ["default", *caller()],
         "bootcmd": [["sh", "-c", f"{LOGIN}systemctl daemon-reload"]],
