@@ -615,7 +615,7 @@ static u32 ring_poll(struct trunk_conn *c, struct now now)
 	}
 	if (!c->rx.shared)
 		return n;
-	len = ring_messages(c, TRUNK_READ);
+	len = ring_messages(c, TRUNK_RING_READ);
 	if (!len)
 		return n;
 	c->heard = now.ns;

@@ -28,7 +28,8 @@
 #define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC) /* until a trunk that the listener has refused tries again */
 #define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces the oldest */
 #define TRUNK_UNKNOWN_LOCAL 1024         /* on a Unix socket, to which only programs of the user connect */
-#define TRUNK_READ          (64u << 10)  /* bytes read from a connection in one turn */
+#define TRUNK_READ          (256u << 10) /* bytes read from a socket in one turn; what they cause is sent at once */
+#define TRUNK_RING_READ     (64u << 10)  /* bytes read from a ring in one turn */
 #define TRUNK_SNDBUF        (1 << 20)    /* of a Unix socket, as far as the system permits */
 #define TRUNK_WRITE         (1u << 20)   /* bytes written to a connection in one turn */
 #define TRUNK_CHANGES       500          /* limit of changes of the peer's end of a link in a second */
