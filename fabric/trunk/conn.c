@@ -547,6 +547,11 @@ static ssize_t conn_recv(struct trunk_conn *c, u8 *to, size_t size)
 		conn_close_passed(c);
 		memcpy(c->passed, fds, nfds * sizeof(*fds));
 		c->npassed = nfds;
+		if (passed_refused(passed_owner(c->w.fd))) {
+			trunk_message_violation(c, "too many of its descriptors wait to be closed");
+			errno = EMFILE;
+			return -1;
+		}
 	}
 	return n;
 }

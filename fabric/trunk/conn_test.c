@@ -2,7 +2,10 @@
 /* Tests of connections with rings: hostile rings and descriptors, wake-ups and credits. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 
+#include "emu/lib/passed.h"
+#include "emu/lib/passed_fixture.h"
 #include "fabric/trunk/pair_fixture.h"
 
 static void ring_violation(int i, int fd, struct trunk_ring *r)
@@ -142,6 +145,59 @@ static void test_ring_descriptors(void)
 		loop_destroy(test_loop);
 		test_loop = NULL;
 	}
+}
+
+/* Passes @n copies of a descriptor with one byte of a message that never ends. */
+static void stranger_pass(int fd, int what, u32 n)
+{
+	RIGHTS_CONTROL(control, PASSED_MAX) = { 0 };
+	struct iovec iov = { &(u8){ TRUNK_HELLO }, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[PASSED_MAX];
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		fds[i] = what;
+	rights_put(&msg, control, fds, n);
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != 1)
+		perror("descriptors");
+	test_run(0);
+}
+
+/* A peer that has proved nothing passes descriptors, of which the first ones occupy all threads that may close them. */
+static void test_descriptors_wait(void)
+{
+	int peer[PASSED_THREADS_OWNER], null = open("/dev/null", O_RDONLY | O_CLOEXEC), slow, fd, i;
+	struct passed_stats st;
+	char c;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	fd = stranger_connect();
+	for (i = 0; i < PASSED_THREADS_OWNER; i++) {
+		slow = slow_socket(&peer[i]);
+		stranger_pass(fd, slow, 1); /* which is closed when others are passed */
+		close(slow);
+	}
+	stranger_pass(fd, null, 1);
+	stranger_pass(fd, null, PASSED_MAX);
+	stranger_pass(fd, null, PASSED_MAX);
+	row(368, "some may wait", recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	stranger_pass(fd, null, PASSED_MAX);
+	passed_stats(&st);
+	row(369, "a peer with more of them is disconnected",
+	    recv(fd, &c, 1, MSG_DONTWAIT) == 0 && side_counter(&a, TRUNK_CTR_VIOLATIONS) == 1 &&
+		    st.waiting <= PASSED_OWNER_MOST + 2 * PASSED_MAX);
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		close(peer[i]);
+	close(fd);
+	close(null);
+	do {
+		poll(NULL, 0, 1);
+		passed_stats(&st);
+	} while (st.waiting);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
 }
 
 /* The peer wakes the daemon all the time. */
@@ -525,6 +581,7 @@ int main(void)
 	log_level = LOG_ERROR;
 	test_ring_violations();
 	test_ring_descriptors();
+	test_descriptors_wait();
 	test_ring_wakes();
 	test_ring_announced();
 	test_credit_steps();
