@@ -124,6 +124,11 @@ void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
 		wire_packet_free(p);
 		return;
 	}
+	if (p->vl == WIRE_VL_MGMT && f->flight_n >= RUN_BUDGET) { /* it has no credits that would limit it */
+		fabric_count(r->local, FABRIC_CTR_VL15_DROPPED);
+		wire_packet_free(p);
+		return;
+	}
 	to = fabric_flight_transmit(&r->port, p, p->vl);
 	if (f->flight_n || f->timing.on || p->vl == WIRE_VL_MGMT || op->transport == WIRE_TP_UD) {
 		fabric_flight_push(f, to, p, 0);

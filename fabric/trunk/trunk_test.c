@@ -216,6 +216,24 @@ static void test_payload(void)
 	trunk_stop();
 }
 
+/* More VL15 packets, which need no credits, than are processed in a turn: several connections may bring them. */
+static void test_smps(void)
+{
+	u32 sent = 0, before;
+
+	trunk_start("", "");
+	for (; sent < 20000; sent++)
+		fabric_remote_receive(fabric_remote(a.f, 0),
+				      fabric_mad_packet(WIRE_LID_PERMISSIVE, WIRE_LID_PERMISSIVE, 0, MAD_QPN_SMI));
+	before = a.f->flight_n;
+	row(306, "a limited number waits", before >= 1000 && before < 10000);
+	row(307, "the others are dropped", test_counter("leaf1", 9, FABRIC_CTR_VL15_DROPPED) == sent - before);
+	test_run(0);
+	row(308, "then there is room again",
+	    !a.f->flight_n && !test_get(&h1, "\1\11", SMP_ATTR_NODE_INFO, 0) && at(PORT_STATE_INIT));
+	trunk_stop();
+}
+
 static void test_death(void)
 {
 	u32 n, i;
@@ -327,6 +345,7 @@ int main(void)
 	test_fdr10();
 	test_data();
 	test_payload();
+	test_smps();
 	test_death();
 	test_cable();
 	test_seed();
