@@ -91,7 +91,7 @@ static void on_change(void *ctx, enum fabric_remote_change what)
 {
 	struct trunk *t = ctx;
 
-	if (what == FABRIC_REMOTE_CABLE)
+	if (what == FABRIC_REMOTE_CABLE && !fabric_remote_is_up(t->remote)) /* else it was in, and is */
 		t->cable = true;
 	if (t->conn)
 		trunk_session_change(t, what);

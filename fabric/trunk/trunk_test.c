@@ -287,6 +287,17 @@ static void test_cable(void)
 	test_run(NSEC_PER_SEC);
 	row(76, "pulled meanwhile", at(PORT_STATE_DOWN) && side_port(&a)->unplugged);
 	trunk_stop();
+
+	trunk_start("", "");
+	fabric_link_plug(side_port(&a)); /* as it was */
+	test_run(0);
+	trunk_conn_end(a.set->trunks[0].conn);
+	test_run(0);
+	fabric_link_unplug(side_port(&b));
+	test_run(NSEC_PER_SEC);
+	row(74, "what changed nothing counts no longer",
+	    at(PORT_STATE_DOWN) && side_port(&a)->unplugged && side_port(&b)->unplugged);
+	trunk_stop();
 }
 
 /* Returns the digest of the decisions of a random fault at a trunk's port for packets of one direction. */
