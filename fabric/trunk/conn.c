@@ -700,7 +700,7 @@ static void conn_handshake_expired(struct trunk_conn *c)
 {
 	bool tls = !c->connecting && trunk_tls_handshakes(c);
 
-	if (!c->refused)
+	if (!c->refused && !c->connecting)
 		trunk_conn_count(c, tls ? TRUNK_CTR_REFUSED_TLS : TRUNK_CTR_REFUSED_HELLO);
 	if (tls)
 		log_at(LOG_WARN, "trunk", "%s: the TLS handshake has not been completed in %llu s", trunk_conn_name(c),

@@ -137,6 +137,37 @@ static void test_listener_closes(void)
 	test_loop = NULL;
 }
 
+/* Nobody responds at the address, where the queue of connections is full: that is no refusal. */
+static void test_connect_expires(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd[4];
+	socklen_t len = sizeof(sa);
+	char address[40];
+	u32 i;
+
+	if (bind(l, (struct sockaddr *)&sa, len) || listen(l, 0) || getsockname(l, (struct sockaddr *)&sa, &len))
+		abort();
+	for (i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (connect(fd[i], (struct sockaddr *)&sa, len) && errno != EINPROGRESS)
+			abort();
+	}
+	snprintf(address, sizeof(address), "127.0.0.1:%u", ntohs(sa.sin_port));
+	side_start_at(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", address, "");
+	test_run(NSEC_PER_MSEC);
+	row(323, "it connects", b.set->connectors[0].conn && b.set->connectors[0].conn->connecting);
+	test_run(2 * TRUNK_HELLO_TIME);
+	row(324, "a connection that is not established is no refused one",
+	    !side_counter(&b, TRUNK_CTR_REFUSED_HELLO) && b.set->connectors[0].conn);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	close(l);
+	side_stop(&b);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
 /* A stranger trains the link, and connects again and again. */
 static void test_connects_again(void)
 {
@@ -388,6 +419,7 @@ int main(void)
 	test_hello();
 	test_listener_hello();
 	test_listener_closes();
+	test_connect_expires();
 	test_connects_again();
 	test_violations();
 	test_too_long();

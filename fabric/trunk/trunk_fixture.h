@@ -38,13 +38,13 @@ static inline void side_connect(struct side *s)
 }
 
 /* A fabric of @shape whose leaf has a trunk at port 9; @how: to or listen; @more: options of the trunk. */
-static inline void side_start(struct side *s, const char *shape, const char *leaf, const char *how, const char *more)
+static inline void side_start_at(struct side *s, const char *shape, const char *leaf, const char *how,
+				 const char *address, const char *more)
 {
 	char text[800], err[300];
 	u32 i;
 
-	snprintf(test_path, sizeof(test_path), "/tmp/muslin-trunk-%d", getpid());
-	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s %s\n", shape, leaf, how, test_path, test_options, more);
+	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s %s\n", shape, leaf, how, address, test_options, more);
 	if (!test_loop)
 		test_loop = loop_create_virtual();
 	s->topo = fabric_topology_parse(text, strlen(text), "test", err, sizeof(err));
@@ -56,6 +56,13 @@ static inline void side_start(struct side *s, const char *shape, const char *lea
 		s->topo->trunks[i].tls = test_tls;
 	s->f = fabric_create(test_loop, s->topo, 1);
 	side_connect(s);
+}
+
+/* On a Unix socket */
+static inline void side_start(struct side *s, const char *shape, const char *leaf, const char *how, const char *more)
+{
+	snprintf(test_path, sizeof(test_path), "/tmp/muslin-trunk-%d", getpid());
+	side_start_at(s, shape, leaf, how, test_path, more);
 }
 
 static inline void side_stop(struct side *s)
