@@ -199,6 +199,22 @@ static json_t *show_topology(json_t *req)
 	return sum;
 }
 
+/* The subnet manager may be in another daemon than the node that is shown. */
+static json_t *show_node(const char *node, json_t *req)
+{
+	json_t *shown = cli_request(cli_connect_place(node), req), *status;
+	static const char *const of_all[] = { "sm", "manager" };
+	size_t i;
+
+	if (cli_shards() == 1)
+		return shown;
+	status = cli_request_all(json_pack("{s:s}", "command", "status"));
+	for (i = 0; i < sizeof(of_all) / sizeof(of_all[0]); i++)
+		json_object_set(shown, of_all[i], json_object_get(status, of_all[i]));
+	json_decref(status);
+	return shown;
+}
+
 int cli_show(int argc, char **argv)
 {
 	struct show s = { .json = false };
@@ -212,9 +228,9 @@ int cli_show(int argc, char **argv)
 		json_object_set_new(req, "counters", json_string("few"));
 	if (s.node)
 		json_object_set_new(req, "node", json_string(s.node));
-	shown = s.topology ? show_topology(req)
-		: s.node   ? cli_request(cli_connect_place(s.node), req)
-			   : cli_request_all(req);
+	shown = s.topology ? show_topology(req) : s.node ? show_node(s.node, req) : cli_request_all(req);
+	if (!s.topology && cli_shards() > 1) /* its daemons have names of their own */
+		json_object_set_new(shown, "name", json_string(cli_run.name));
 	if (s.topology)
 		fputs(json_string_value(shown), stdout);
 	else if (s.svg)

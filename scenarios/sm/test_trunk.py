@@ -512,6 +512,14 @@ def test_show_is_of_the_whole(shards):
     assert shards.command("show", "--topology").count("Switch") == 4
 
 
+def test_show_of_a_node_names_the_manager_in_another_daemon(shards):
+    for node in "h1", "h3", "leaf2":
+        fabric, manager, *_ = shards.command("show", node).splitlines()
+        assert re.fullmatch(rf"fabric {shards.name}, subnet manager on h1:1, lid \d+", fabric), node
+        assert manager.startswith("embedded manager on h1: Master"), node
+        assert json.loads(shards.command("show", "--json", node))["sm"] == shards.show()["sm"]
+
+
 def test_a_fat_tree_in_four_shards(muslin_new_fabric):
     """192 trunks connect at once, none of them is refused, and the manager waits for them."""
     shown = muslin_new_fabric.up("fattree k=8 levels=3", "--shards", "4").show()
