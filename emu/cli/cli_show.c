@@ -160,12 +160,15 @@ static void print_table(const json_t *shown)
 	json_t *sm = json_object_get(shown, "sm"), *n;
 	size_t i;
 
-	if (json_is_object(sm))
+	if (*cli_text(sm, "host"))
 		printf("fabric %s, subnet manager on %s:%lld, lid %lld\n", cli_text(shown, "name"),
 		       cli_text(sm, "host"), cli_number(sm, "port"), cli_number(sm, "lid"));
 	else if (json_is_string(json_object_get(shown, "manager_shard")))
 		printf("fabric %s, subnet manager in shard %s\n", cli_text(shown, "name"),
 		       cli_text(shown, "manager_shard"));
+	else if (json_is_object(sm))
+		printf("fabric %s, subnet manager in another daemon, lid %lld\n", cli_text(shown, "name"),
+		       cli_number(sm, "lid"));
 	else
 		printf("fabric %s, no subnet manager\n", cli_text(shown, "name"));
 	print_manager(json_object_get(shown, "manager"));

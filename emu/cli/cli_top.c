@@ -363,8 +363,10 @@ static int top_health(FILE *out, char *err, size_t err_len)
 	if (!status)
 		return -ENOTCONN;
 	fprintf(out, "%lld of %lld linked ports are Active", active, linked);
-	if (json_is_object(sm))
+	if (*cli_text(sm, "host"))
 		fprintf(out, "; the subnet manager is on %s\n", cli_text(sm, "host"));
+	else if (json_is_object(sm))
+		fprintf(out, "; the subnet manager is in another daemon\n");
 	else
 		fprintf(out, "%s\n", subnet ? "; no subnet manager" : "");
 	json_decref(status);

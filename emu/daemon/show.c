@@ -190,8 +190,7 @@ static json_t *objects_json(const struct hca *hca)
 	return o;
 }
 
-/* The master SM: the port with IsSM whose LID is the SM LID of the ports; null: none. */
-static json_t *sm_json(struct daemon *d)
+static bool lid_is_here(const struct daemon *d, u16 lid)
 {
 	struct fabric_port_info info;
 	u32 i, j;
@@ -199,14 +198,45 @@ static json_t *sm_json(struct daemon *d)
 	for (i = 0; i < fabric_node_count(d->fabric); i++) {
 		const struct fabric_node *n = fabric_node(d->fabric, i);
 
-		for (j = 1; is_ca(n) && j <= fabric_node_ports(n); j++) {
+		for (j = is_ca(n); j <= fabric_node_ports(n); j++) {
 			fabric_port_info(fabric_node_port(n, j), &info);
-			if (info.cap_mask & WIRE_PORT_CAP_IS_SM && info.lid && info.lid == info.sm_lid)
-				return json_pack("{s:s, s:i, s:i}", "host", fabric_node_name(n), "port", (int)j, "lid",
-						 (int)info.lid);
+			if (info.lid == lid)
+				return true;
 		}
 	}
-	return json_null();
+	return false;
+}
+
+/* Is a trunk up to a daemon that commands of this fabric do not ask? */
+static bool trunk_leads_out(const struct daemon *d)
+{
+	return d->trunks && !d->opt.shards && trunk_set_links_down(d->trunks) < fabric_remote_count(d->fabric);
+}
+
+/*
+ * The master SM: the port with IsSM whose LID is the SM LID of the ports. Of one in another daemon only the LID is known,
+ * by which Active ports name it. null: there is none.
+ */
+static json_t *sm_json(struct daemon *d)
+{
+	struct fabric_port_info info;
+	u16 other = 0;
+	u32 i, j;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		for (j = 1; j <= fabric_node_ports(n); j++) {
+			fabric_port_info(fabric_node_port(n, j), &info);
+			if (is_ca(n) && info.cap_mask & WIRE_PORT_CAP_IS_SM && info.lid && info.lid == info.sm_lid)
+				return json_pack("{s:s, s:i, s:i}", "host", fabric_node_name(n), "port", (int)j, "lid",
+						 (int)info.lid);
+			if (info.state == PORT_STATE_ACTIVE && info.sm_lid)
+				other = info.sm_lid;
+		}
+	}
+	return other && trunk_leads_out(d) && !lid_is_here(d, other) ? json_pack("{s:i}", "lid", (int)other)
+								     : json_null();
 }
 
 /* Descriptors passed by clients, and sockets to clients. */

@@ -8,6 +8,8 @@ One topology file of three daemons, which `muslin up --join` brings up in any or
 import os
 import re
 import signal
+import urllib.error
+import urllib.request
 
 import pytest
 from muslin import wait_until
@@ -92,6 +94,26 @@ def test_each_has_its_nodes_and_the_subnet_has_all(shards):
 def test_programs_connect_across(shards):
     shards.rping("h3", "h1")
     shards.rping("h2", "h4")
+
+
+@pytest.mark.parametrize("name", ["core", "two"])
+def test_health_of_a_shard_without_the_manager(shards, name):
+    port = free_port()
+    server = shards.of[name].start_muslin("metrics", "--listen", port)
+
+    def health():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as got:
+                return got.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.read().decode()
+        except (ConnectionError, urllib.error.URLError):
+            return None
+
+    said = wait_until(health, 10, "the server")
+    ports = {"core": 2, "two": 5}[name]
+    assert said == f"{ports} of {ports} linked ports are Active; the subnet manager is in another daemon\n"
+    server.kill()
 
 
 @pytest.mark.parametrize("name, left", [("two", 4), ("core", 3)])

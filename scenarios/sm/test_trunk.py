@@ -126,6 +126,15 @@ def test_ibnetdiscover_sees_one_subnet(trunk):
         assert re.search(r'^\[9\]\s+"S-[0-9a-f]+"\[9\].*leaf', out, re.M), out
 
 
+def test_the_manager_in_the_other_daemon_is_known(trunk):
+    """By its LID, which Active ports have."""
+    lid = trunk.a.port("h1")["lid"]
+    assert trunk.a.show()["sm"] == {"host": "h1", "port": 1, "lid": lid}
+    assert trunk.b.show()["sm"] == {"lid": lid}
+    assert f"fabric {trunk.b.name}, subnet manager in another daemon, lid {lid}\n" in trunk.b.command("show")
+    assert re.search(r'^muslin_sm_up\{.*host=""\} 1$', trunk.b.command("metrics"), re.M)
+
+
 def test_connections_and_datagrams(trunk):
     trunk.rping("h101", "h1")
     trunk.rping("h2", "h102")
@@ -338,6 +347,7 @@ def test_exit_and_restart_of_the_daemon_with_the_manager(new_trunk, opensm):
     os.kill(t.a.daemon_pid, signal.SIGKILL)
     wait_until(lambda: t.b.port("leaf101", 9)["state"] == "Down", 20, "the link down", 0.1)
     assert [t.b.port(h)["lid"] for h in ("h101", "h102")] == lids
+    assert t.b.show()["sm"] is None
     args = ["ib_write_bw", "-F", "-n", "100", "-p", free_port()]
     _, out = t.b.pair(("h101", *args), ("h102", *args, "localhost"))
     assert RESULT.search(out), out
