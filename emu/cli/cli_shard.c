@@ -157,6 +157,12 @@ int cli_connect_place(const char *place)
 	return first;
 }
 
+/* Does the object have counts of each daemon? That of the subnet manager has values of its one daemon. */
+static bool shard_counts(const char *key)
+{
+	return !strcmp(key, "trunks_refused") || !strcmp(key, "passed_descriptors");
+}
+
 /* Merges @more into @sum: lists are joined, numbers of ports and nodes added, other members kept. */
 static void shard_merge(json_t *sum, json_t *more)
 {
@@ -170,6 +176,8 @@ static void shard_merge(json_t *sum, json_t *more)
 		mine = json_object_get(sum, key);
 		if (json_is_array(mine))
 			json_array_extend(mine, v);
+		else if (json_is_object(mine) && shard_counts(key))
+			shard_merge(mine, v);
 		else if (json_is_object(mine) && json_is_object(v))
 			json_object_update_missing(mine, v);
 		else if (json_is_integer(mine))

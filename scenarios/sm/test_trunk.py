@@ -749,6 +749,19 @@ def test_the_first_shard_dies_and_comes_back(muslin_new_fabric):
     assert not list((fabric.folder / "run").glob("*/pid"))
 
 
+def test_refused_peers_of_all_daemons_count(muslin_new_fabric):
+    """The second of three daemons refuses one."""
+    fabric = muslin_new_fabric.up("leafs 3 spines 2 hosts 1", "--shards", "3")
+    assert not any(fabric.show()["trunks_refused"].values())
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(next((fabric.folder / "run").glob(f"{fabric.name}.1/trunk.sock"))))
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n" + bytes(200))
+        while s.recv(1000):
+            pass
+    refused = fabric.show()["trunks_refused"]
+    assert refused["refused_hello"] == sum(refused.values()) == 1, refused
+
+
 def test_partitions_of_the_manager_in_another_shard(muslin_new_fabric):
     fabric = muslin_new_fabric.up(SHARDS, "--shards", "2", "--sm-host", "h3")
     path = fabric.folder / "partitions.conf"
