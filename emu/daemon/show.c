@@ -355,13 +355,24 @@ json_t *daemon_show_rates(struct daemon *d)
 }
 
 /*
+ * Ends of the port's cable to count in this daemon. Of a trunk these are both, or none if another daemon of this fabric
+ * counts them.
+ */
+static u32 cable_ends(const struct daemon *d, const struct fabric_node *n, const struct fabric_port_info *info)
+{
+	if (!info->trunk)
+		return 1;
+	return d->opt.shards && fabric_node_guid(n) > fabric_node_guid(info->peer) ? 0 : 2;
+}
+
+/*
  * Progress of subnet bring-up: numbers of ports, and the names of some that are not Active. "linked": all ports with a
  * link of any kind, with those of links that were set down.
  */
 json_t *daemon_show_status(struct daemon *d)
 {
 	u32 i, j, hosts = 0, switches = d->ether ? eth_switch_count(daemon_ether_net(d)) : 0, wired = 0, active = 0;
-	u32 linked = 0, linked_active;
+	u32 linked = 0, linked_active, ends = 0;
 	json_t *waiting = json_array();
 	struct fabric_port_info info;
 	char text[FABRIC_NAME_MAX + 40];
@@ -380,6 +391,7 @@ json_t *daemon_show_status(struct daemon *d)
 			if (info.unplugged)
 				continue;
 			wired++;
+			ends += cable_ends(d, n, &info);
 			active += info.state == PORT_STATE_ACTIVE;
 			if (info.state == PORT_STATE_ACTIVE || json_array_size(waiting) >= 4)
 				continue;
@@ -392,7 +404,7 @@ json_t *daemon_show_status(struct daemon *d)
 	daemon_other_ports_count(d, &linked, &linked_active);
 	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "name", d->run.name,
 			 "hosts", (int)hosts, "switches", (int)switches, "links",
-			 (int)(wired / 2 + daemon_ether_links(d)), "ports", (int)wired, "active", (int)active, "linked",
+			 (int)(ends / 2 + daemon_ether_links(d)), "ports", (int)wired, "active", (int)active, "linked",
 			 (int)linked, "linked_active", (int)linked_active, "waiting", waiting, "sm", sm_json(d),
 			 "manager", daemon_manager_json(d), "manager_shard", manager_shard_json(d), "uptime",
 			 (double)(loop_now(d->loop).ns - d->started) / (double)NSEC_PER_SEC);

@@ -538,6 +538,12 @@ def test_a_fat_tree_in_four_shards(muslin_new_fabric):
     assert shown["manager"]["heavy_sweeps"] <= 3
 
 
+def test_each_link_counts_once(muslin_new_fabric):
+    """One of the six is between the daemons, which have seven and five ends of links."""
+    out = muslin_new_fabric.command("up", "--shards", "2", "leafs 2 spines 1 hosts 2")
+    assert "4 hosts, 3 switches, 6 links" in out, out
+
+
 def test_programs_across_shards(shards):
     """By the names and IP addresses of hosts in the other daemon, too."""
     common = ["ib_write_bw", "-F", "-p", free_port(), "-n", "200"]
