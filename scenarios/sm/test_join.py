@@ -14,7 +14,7 @@ import urllib.request
 import pytest
 from muslin import wait_until
 from test_perftest import free_port
-from test_trunk import tls_in_build, write_key
+from test_trunk import tls_in_build, traps, write_key
 
 TOPOLOGY = """leafs 2 spines 1 hosts 2
 shard core listen {listen} nodes spine1
@@ -24,8 +24,8 @@ shard two nodes leaf2 h[34]
 
 
 class Shards:
-    def __init__(self, make, carrier):
-        self.of = {name: make(f"join-{name}") for name in ("core", "one", "two")}
+    def __init__(self, make, carrier, prefix="join"):
+        self.of = {name: make(f"{prefix}-{name}") for name in ("core", "one", "two")}
         core = self.of["core"]
         if carrier == "tls" and not tls_in_build(core):
             pytest.skip("needs a build with GnuTLS")
@@ -33,12 +33,11 @@ class Shards:
         if carrier == "tls":
             listen = f"127.0.0.2:{free_port()} key {write_key(core)} tls on"
         self.text = TOPOLOGY.format(listen=listen)
-        for name in "two", "core", "one":
-            self.up(name)
-        self.active()
 
-    def up(self, name):
-        self.of[name].up(self.text, "--join", name)
+    def up(self, *names):
+        for name in names:
+            self.of[name].up(self.text, "--join", name)
+        return self
 
     def host(self, name):
         return self.of["one" if name in ("h1", "h2") else "two"]
@@ -73,7 +72,7 @@ class Shards:
 
 @pytest.fixture(scope="module", params=["unix", "tls"])
 def shards(request, muslin_make_fabric):
-    s = Shards(muslin_make_fabric, request.param)
+    s = Shards(muslin_make_fabric, request.param).up("two", "core", "one").active()
     yield s
     s.down()
 
@@ -131,6 +130,34 @@ def test_a_shard_dies_and_comes_back(shards, name, left):
     shards.active()
     assert lids() == before
     shards.rping("h4", "h1")
+
+
+@pytest.fixture
+def late_shards(muslin_make_fabric):
+    s = Shards(muslin_make_fabric, "unix", "late")
+    yield s
+    s.down()
+
+
+def test_a_shard_that_joins_late_is_swept_at_once(late_shards):
+    """
+    A switch at the end of its trunk sends trap 128: that of the manager's own shard, then that of another one. The next
+    light sweep, which would find it, too, comes after 10 seconds.
+    """
+    one = late_shards.up("one").of["one"]
+
+    def manager():
+        return one.show()["manager"]
+
+    assert manager()["up"] and manager()["nodes"] == 3
+    for name, nodes in ("core", 4), ("two", 7):
+        before = manager()
+        with one.trace("leaf1:3") as trace:
+            late_shards.up(name)
+            wait_until(lambda n=nodes: manager()["nodes"] == n and manager()["up"], 8, f"a sweep with {name}", 0.05)
+        assert manager()["traps"] > before["traps"]
+        assert name == "core" or traps(trace, 128)
+    late_shards.active().rping("h4", "h1")
 
 
 @pytest.mark.parametrize(
