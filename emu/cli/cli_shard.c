@@ -49,6 +49,18 @@ static int shard_try_connect(unsigned int shard, char *err, size_t err_len)
 	return sock;
 }
 
+/*
+ * Sends @req on @sock; NULL with a message in @err. *died: the daemon ended before it responded, so that it counts as
+ * one that is not up.
+ */
+static json_t *shard_call(int sock, const json_t *req, bool *died, char *err, size_t err_len)
+{
+	json_t *result = ctl_call(sock, req, -1, err, err_len);
+
+	*died = !result && errno == ECONNRESET && cli_shards() > 1;
+	return result;
+}
+
 /* No daemon is up: the message of a fabric that is not. */
 static void shard_none(char *err, size_t err_len)
 {
@@ -93,10 +105,10 @@ int cli_connect_next(unsigned int *shard, bool any)
 /* As cli_find_place(); *first: a connection to a daemon that is up, if none has the place; -1: there is none. */
 static int shard_find_place(const char *place, int *first)
 {
+	json_t *req = json_pack("{s:s, s:s}", "command", "has", "place", place), *answer;
 	unsigned int n = cli_shards(), i;
-	json_t *answer;
 	char err[1024];
-	bool has;
+	bool has, died;
 	int sock;
 
 	*first = -1;
@@ -104,7 +116,13 @@ static int shard_find_place(const char *place, int *first)
 		sock = shard_try_connect(i, err, sizeof(err));
 		if (sock < 0)
 			continue;
-		answer = cli_request(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
+		answer = shard_call(sock, req, &died, err, sizeof(err));
+		if (!answer && !died)
+			cli_fail(CLI_ERROR, "%s", err);
+		if (died) {
+			close(sock);
+			continue;
+		}
 		has = json_is_true(answer);
 		json_decref(answer);
 		if (!has && *first < 0) {
@@ -114,10 +132,12 @@ static int shard_find_place(const char *place, int *first)
 		if (*first >= 0)
 			close(has ? *first : sock);
 		if (has) {
+			json_decref(req);
 			cli_shard_rundir(i, &cli_place);
 			return sock;
 		}
 	}
+	json_decref(req);
 	return -1;
 }
 
@@ -191,15 +211,18 @@ json_t *cli_try_all(json_t *req, char *err, size_t err_len)
 {
 	unsigned int n = cli_shards(), up = 0, i;
 	json_t *sum = NULL, *more;
+	bool died;
 	int sock;
 
 	for (i = 0; i < n; i++) {
 		sock = shard_try_connect(i, err, err_len);
 		if (sock < 0)
 			continue;
-		up++;
-		more = ctl_call(sock, req, -1, err, err_len);
+		more = shard_call(sock, req, &died, err, err_len);
 		close(sock);
+		up += !died;
+		if (died)
+			continue;
 		if (!more) {
 			json_decref(sum);
 			sum = NULL;
@@ -234,14 +257,15 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 	json_t *result = NULL;
 	char later[1] = ""; /* the message of the first one is reported */
 	char dead[1024];
+	bool died;
 	int sock;
 
 	for (i = 0; i < n && !result; i++) {
 		sock = shard_try_connect(i, dead, sizeof(dead));
 		if (sock < 0)
 			continue;
-		result = ctl_call(sock, req, -1, up ? later : err, up ? sizeof(later) : err_len);
-		up++;
+		result = shard_call(sock, req, &died, up ? later : err, up ? sizeof(later) : err_len);
+		up += !died;
 		close(sock);
 	}
 	if (!up)

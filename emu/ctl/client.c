@@ -87,6 +87,7 @@ json_t *ctl_call(int sock, const json_t *req, int fd, char *err, size_t err_len)
 	char *text = json_dumps(req, JSON_COMPACT), *line = NULL;
 	json_t *answer = NULL, *result = NULL;
 	json_error_t je;
+	int error = 0;
 	size_t n;
 
 	snprintf(err, err_len, "out of memory");
@@ -96,6 +97,7 @@ json_t *ctl_call(int sock, const json_t *req, int fd, char *err, size_t err_len)
 	text[n] = '\n'; /* replaces the NUL: the length is passed separately */
 	if (send_line(sock, text, n + 1, fd) || !(line = read_line(sock))) {
 		snprintf(err, err_len, "the daemon has closed the connection (see `muslin log`)");
+		error = ECONNRESET;
 		goto out;
 	}
 	answer = json_loads(line, 0, &je);
@@ -111,5 +113,6 @@ out:
 	json_decref(answer);
 	free(line);
 	free(text);
+	errno = error;
 	return result;
 }

@@ -48,7 +48,7 @@ void *ctl_client_close_arg(const struct ctl_client *c);
 int ctl_connect(const char *path);
 /*
  * Sends @req, with @fd if it is not -1, and waits for the response. Returns its result, owned by the caller, or NULL
- * with a message in @err.
+ * with a message in @err, and ECONNRESET in errno if the daemon has closed the connection.
  */
 json_t *ctl_call(int sock, const json_t *req, int fd, char *err, size_t err_len);
 

@@ -9,6 +9,7 @@ shards.
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -753,6 +754,25 @@ def test_the_first_shard_dies_and_comes_back(muslin_new_fabric):
     kill_shard(fabric, 0)
     fabric.command("down")
     assert not list((fabric.folder / "run").glob("*/pid"))
+
+
+def test_a_shard_dies_while_commands_ask_it(muslin_new_fabric):
+    """They do without it, as without one that is not up."""
+    fabric = muslin_new_fabric.up(SHARDS, "--shards", "2")
+    first = fabric.daemon_pid
+    os.kill(first, signal.SIGSTOP)
+    asks = [fabric.start_muslin(*words) for words in (["show"], ["show", "h3"], ["metrics", "h3"])]
+
+    def connected(p):
+        links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{p.popen.pid}/fd").iterdir()]
+        return any(link.startswith("socket:") for link in links)
+
+    for p in asks:
+        wait_until(lambda p=p: connected(p), 10, "its connection", 0.05)
+    os.kill(first, signal.SIGKILL)
+    for p in asks:
+        out = p.wait(20)
+        assert "h3" in out and "h1" not in out, out
 
 
 def test_refused_peers_of_all_daemons_count(muslin_new_fabric):
