@@ -129,7 +129,7 @@ static void timeline_sample(struct loop_timer *timer, struct now now)
 		t->sample[t->nsamples][i] = passed.sent + passed.received;
 	}
 	t->nsamples++;
-	loop_timer_set(t->d->loop, timer, now.ns + SAMPLE_TIME);
+	loop_timer_set(t->d->loop, timer, t->start + t->nsamples * SAMPLE_TIME); /* which may have passed */
 }
 
 static json_t *timeline_start(struct daemon *d, struct ctl_client *c)

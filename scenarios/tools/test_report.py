@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 import xml.etree.ElementTree
@@ -177,6 +178,18 @@ def test_bar_of_a_flap_ends_with_it(new_fabric):
     states = lanes["h2:1"]
     assert "Down" in [s for *_, s in states[:-1]] and states[-1][3] == "Active"
     assert all(to < timeline["now"] - 0.4 for _, to, _, state in states if state == "Down")
+
+
+def test_samples_have_their_times(new_fabric):
+    """Also those for which the daemon got no processor, since a plot has one each 200 ms."""
+    new_fabric.up("leafs 1 hosts 2")
+    stopped = time.monotonic()
+    os.kill(new_fabric.daemon_pid, signal.SIGSTOP)
+    wait_until(lambda: time.monotonic() > stopped + 1.5, 10, "1.5 seconds")
+    os.kill(new_fabric.daemon_pid, signal.SIGCONT)
+    timeline = json.loads(new_fabric.command("timeline"))
+    assert timeline["now"] > 1.5
+    assert abs(len(timeline["bytes"]["h1"]) - timeline["now"] / timeline["interval"]) <= 2, timeline
 
 
 def test_lane_of_a_fault_at_all_links():
