@@ -22,16 +22,17 @@ static void options_usage(FILE *out)
 	      out);
 }
 
-static u64 options_number(const char *option, const char *text, u64 max)
+static u64 options_number(const char *option, const char *text, u64 min, u64 max)
 {
 	char *end;
 	u64 v;
 
 	errno = 0;
 	v = strtoull(text, &end, 0);
-	if (!errno && *text && *text != '-' && !*end && v <= max)
+	if (!errno && *text && *text != '-' && !*end && v >= min && v <= max)
 		return v;
-	fprintf(stderr, "muslin: --%s %s: not a number from 0 to %llu\n", option, text, (unsigned long long)max);
+	fprintf(stderr, "muslin: --%s %s: not a number from %llu to %llu\n", option, text, (unsigned long long)min,
+		(unsigned long long)max);
 	exit(USAGE);
 }
 
@@ -105,13 +106,13 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->name = optarg;
 		break;
 	case OPT_SEED:
-		opt->seed = options_number("seed", optarg, UINT64_MAX);
+		opt->seed = options_number("seed", optarg, 0, UINT64_MAX);
 		break;
 	case OPT_FOREGROUND:
 		opt->foreground = true;
 		break;
 	case OPT_HOLD:
-		opt->hold = (int)options_number("hold", optarg, 1 << 20);
+		opt->hold = (int)options_number("hold", optarg, 0, 1 << 20);
 		break;
 	case OPT_NO_SM:
 		opt->no_sm = true;
@@ -126,7 +127,7 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->routing = optarg;
 		break;
 	case OPT_LMC:
-		opt->lmc = (u8)options_number("lmc", optarg, 7);
+		opt->lmc = (u8)options_number("lmc", optarg, 0, 7);
 		break;
 	case OPT_KEEP_LIDS:
 		opt->keep_lids = true;
@@ -135,10 +136,10 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->lfts = realpath(optarg, NULL) ?: optarg;
 		break;
 	case OPT_PACKET_LIFE:
-		opt->packet_life = (u8)options_number("packet-life", optarg, 31);
+		opt->packet_life = (u8)options_number("packet-life", optarg, 1, 31);
 		break;
 	case OPT_PRIORITY:
-		opt->priority = (u8)options_number("priority", optarg, 15);
+		opt->priority = (u8)options_number("priority", optarg, 0, 15);
 		break;
 	case OPT_QOS:
 		opt->qos = true;
@@ -147,7 +148,7 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->apm = true;
 		break;
 	case OPT_SUBNET_PREFIX:
-		opt->subnet_prefix = options_number("subnet-prefix", optarg, UINT64_MAX);
+		opt->subnet_prefix = options_number("subnet-prefix", optarg, 0, UINT64_MAX);
 		break;
 	case OPT_SHARD:
 		options_shard(opt, optarg);

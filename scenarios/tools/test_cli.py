@@ -116,6 +116,7 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
     [
         (["up", "--nam", "x"], 2, "--nam: no such option"),
         (["up", "--name", ""], 2, "missing FABRIC"),
+        (["up", "--packet-life", "0"], 2, "--packet-life 0: not a number from 1 to 31"),
         (["down", "--name="], 2, "missing FABRIC"),
         (["list", "x"], 2, "usage: muslin list"),
         (["--version", "x"], 2, "usage: muslin --version"),
