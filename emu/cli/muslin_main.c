@@ -307,12 +307,13 @@ static const struct command {
 	bool own_help;                /* it handles --help itself */
 	bool no_fabric;               /* it needs no run directory */
 } commands[] = {
-	{ "up", cli_up, "[--seed N] [--shards N | --join SHARD] [TOPOLOGY]", "start a fabric", true },
+	{ "up", cli_up, "[--seed N] [--shards N | --join SHARD] [TOPOLOGY]", "start a fabric; see `muslin up --help`",
+	  true },
 	{ "down", cli_down, "", "stop it", false },
 	{ "run", cli_exec, "HOST [--] PROGRAM [ARGUMENT...]", "run a program on a host", false },
 	{ "env", cli_env, "[--json] HOST", "the environment of `run`, for a shell: eval \"$(muslin env h1)\"", false },
 	{ "cdi", cli_cdi, "[-w FILE]", "the hosts as devices of containers, for podman and Docker", false },
-	{ "vm", cli_vm, "HOST [OPTION...] [-- PROGRAM...]", "boot a guest on a host", true },
+	{ "vm", cli_vm, "HOST [OPTION...] [-- PROGRAM...]", "boot a guest on a host; see `muslin vm --help`", true },
 	{ "cp", cli_cp, "FILE... HOST:PATH | HOST:PATH FILE", "copy files to or from a running guest", false },
 	{ "show", cli_show, "[--json] [--counters] [NODE]", "nodes, ports, LIDs, states, rates, addresses", false },
 	{ "show", cli_show, "--topology | --svg", "the fabric in the format of ibnetdiscover, or drawn", false },

@@ -11,14 +11,22 @@
 
 static void options_usage(FILE *out)
 {
-	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--hold FD] [--no-sm] [--sm-host HOST]\n"
-	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lfts FILE] [--lmc N] [--keep-lids] "
-	      "[--packet-life N] [--priority N] [--qos] "
-	      "[--apm]\n"
-	      "                 [--subnet-prefix N] [--shards N | --join SHARD] [TOPOLOGY]\n"
-	      "TOPOLOGY is a file as in muslin-topology(5), or a line such as 'ring 3'; without one there are two "
-	      "leafs, "
-	      "two spines and eight hosts\n",
+	fputs("usage: muslin up [--name FABRIC] [OPTION...] [TOPOLOGY]\n"
+	      "TOPOLOGY is a file, or a line such as 'ring 3': muslin-topology(5). Without it there are two leafs,\n"
+	      "two spines and eight hosts.\n"
+	      "  --seed N                     seed of all random numbers (1)\n"
+	      "  --foreground                 do not detach; the log goes to standard error\n"
+	      "  --hold FD                    end when the other end of this pipe is closed\n"
+	      "  --shards N | --join SHARD    N daemons of this machine, or the one of a line \"shard\" of TOPOLOGY\n"
+	      "  --no-sm | --sm-host HOST     no embedded subnet manager, or on this host (the first one)\n"
+	      "  --priority N                 its priority (0)\n"
+	      "  --partitions FILE            its partitions.conf\n"
+	      "  --routing minhop|updn|auto   its routing engine (auto)\n"
+	      "  --lfts FILE                  forwarding tables, as dump_fts prints them\n"
+	      "  --lmc N, --keep-lids         LMC of hosts' ports (0); LIDs as TOPOLOGY gives them\n"
+	      "  --packet-life N              PacketLifeTime 4.096 us * 2^N (18)\n"
+	      "  --subnet-prefix N            prefix of all GIDs (0xfe80000000000000)\n"
+	      "  --qos, --apm                 program VL tables; connections of rdma_cm load alternate paths\n",
 	      out);
 }
 
