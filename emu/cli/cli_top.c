@@ -118,13 +118,15 @@ static void print_rates(const json_t *before, const json_t *after, double dt, si
 	free(r);
 }
 
-static double top_number(const char *text, double max)
+static double top_number(const char *option, const char *text, double max)
 {
 	char *end;
 	double v = strtod(text ? text : "", &end);
 
-	if (!text || end == text || *end || v <= 0 || v > max)
-		cli_fail(CLI_USAGE, "%s: not a number up to %g", text ? text : "?", max);
+	if (!text)
+		cli_fail(CLI_USAGE, "%s: missing number", option);
+	if (end == text || *end || !(v > 0 && v <= max))
+		cli_fail(CLI_USAGE, "%s %s: not a number above 0, up to %.10g", option, text, max);
 	return v;
 }
 
@@ -187,9 +189,9 @@ int cli_top(int argc, char **argv)
 
 	for (i = 1; i < argc; i += 2) {
 		if (!strcmp(argv[i], "--interval"))
-			interval = top_number(argv[i + 1], 3600);
+			interval = top_number(argv[i], argv[i + 1], 3600);
 		else if (!strcmp(argv[i], "-n"))
-			count = top_number(argv[i + 1], 1e9);
+			count = top_number(argv[i], argv[i + 1], 1e9);
 		else
 			cli_fail(CLI_USAGE, "usage: muslin top [--name FABRIC] [-n COUNT] [--interval SECONDS]");
 	}
@@ -457,12 +459,12 @@ static int listen_at(const char *where)
 
 	if (colon)
 		snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
-	a.sin_port = htons((uint16_t)top_number(colon ? colon + 1 : where, 65535));
+	a.sin_port = htons((uint16_t)top_number("--listen", colon ? colon + 1 : where, 65535));
 	if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
-		cli_fail(CLI_USAGE, "%s: not an IPv4 ADDRESS:PORT", where);
+		cli_fail(CLI_USAGE, "--listen %s: not an IPv4 ADDRESS:PORT", where);
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) || listen(s, 8))
-		cli_fail(CLI_ERROR, "%s: %s", where, strerror(errno));
+		cli_fail(CLI_ERROR, "--listen %s: %s", where, strerror(errno));
 	return s;
 }
 

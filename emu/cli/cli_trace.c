@@ -51,13 +51,13 @@ static const char usage[] =
 	"usage: muslin trace [--name FABRIC] [-w FILE [-C MEGABYTES [-W FILES]]] [-c COUNT] [--duration SECONDS] "
 	"[-s BYTES] NODE[:PORT] [KEY=VALUE...]";
 
-static double trace_positive(const char *text)
+static double trace_positive(const char *option, const char *text)
 {
 	char *end;
 	double v = strtod(text, &end);
 
 	if (*end || !(v > 0))
-		cli_fail(CLI_USAGE, "%s: not a number above 0; %s", text, usage);
+		cli_fail(CLI_USAGE, "%s %s: not a number above 0; %s", option, text, usage);
 	return v;
 }
 
@@ -86,12 +86,12 @@ static void trace_add_word(struct trace *t, const char *word)
 	free(quoted);
 }
 
-static unsigned long long trace_whole(const char *text)
+static unsigned long long trace_whole(const char *option, const char *text)
 {
-	double v = trace_positive(text);
+	double v = trace_positive(option, text);
 
 	if (v > 1e15 || v != (double)(unsigned long long)v)
-		cli_fail(CLI_USAGE, "%s: not a whole number; %s", text, usage);
+		cli_fail(CLI_USAGE, "%s %s: not a whole number; %s", option, text, usage);
 	return (unsigned long long)v;
 }
 
@@ -111,19 +111,20 @@ static void trace_parse(struct trace *t, int argc, char **argv)
 		if (i + 1 == argc)
 			cli_fail(CLI_USAGE, "%s", usage);
 		if (!strcmp(argv[i], "-w"))
-			t->file = argv[++i];
+			t->file = argv[i + 1];
 		else if (!strcmp(argv[i], "-c"))
-			t->count = (unsigned long long)trace_positive(argv[++i]);
+			t->count = trace_whole(argv[i], argv[i + 1]);
 		else if (!strcmp(argv[i], "--duration"))
-			t->duration = trace_positive(argv[++i]);
+			t->duration = trace_positive(argv[i], argv[i + 1]);
 		else if (!strcmp(argv[i], "-s"))
-			t->snap = trace_whole(argv[++i]);
+			t->snap = trace_whole(argv[i], argv[i + 1]);
 		else if (!strcmp(argv[i], "-C"))
-			t->file_bytes = trace_whole(argv[++i]) * 1000000;
+			t->file_bytes = trace_whole(argv[i], argv[i + 1]) * 1000000;
 		else if (!strcmp(argv[i], "-W"))
-			t->files = trace_whole(argv[++i]);
+			t->files = trace_whole(argv[i], argv[i + 1]);
 		else
 			cli_fail(CLI_USAGE, "%s", usage);
+		i++; /* the option's value */
 	}
 	if (!t->place || (t->files && !t->file_bytes) || (t->file_bytes && !t->file))
 		cli_fail(CLI_USAGE, "%s", usage);
@@ -226,7 +227,9 @@ static bool ring_next(struct trace *t)
 static void ring_remember(struct trace *t, const unsigned char *block, size_t len)
 {
 	if (t->head_len + len > sizeof(t->head))
-		cli_fail(CLI_ERROR, "too many ports for a capture of several files");
+		cli_fail(CLI_ERROR,
+			 "-C: %s has too many ports for a capture of several files; name one port, or leave -C out",
+			 t->place);
 	memcpy(t->head + t->head_len, block, len);
 	t->head_len += len;
 }
