@@ -70,7 +70,9 @@ static unsigned int take_shards(int *argc, char **argv)
 		const char *value = NULL;
 
 		words = 0;
-		if (!strcmp(argv[i], "--shards") && i + 1 < *argc) {
+		if (!strcmp(argv[i], "--shards")) {
+			if (i + 1 == *argc)
+				cli_fail(CLI_USAGE, "--shards: missing number");
 			value = argv[i + 1];
 			words = 2;
 		} else if (!strncmp(argv[i], "--shards=", 9)) {
@@ -181,8 +183,10 @@ static void up_fail(const json_t *st)
 
 	json_array_foreach(waiting, i, w) at +=
 		(size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", json_string_value(w));
-	cli_fail(CLI_ERROR, "the subnet is not up: %lld of %lld ports are Active, not %s...; see `muslin log`",
-		 cli_number(st, "active"), cli_number(st, "ports"), text);
+	cli_fail(CLI_ERROR,
+		 "the subnet is not up: %lld of %lld ports are Active, not %s...; see `muslin log --name %s`; the "
+		 "fabric runs until `muslin down --name %s`",
+		 cli_number(st, "active"), cli_number(st, "ports"), text, cli_run.name, cli_run.name);
 }
 
 /* Prints a progress line on a terminal. */

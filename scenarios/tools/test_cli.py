@@ -117,6 +117,7 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
         (["up", "--nam", "x"], 2, "--nam: no such option"),
         (["up", "--name", ""], 2, "missing FABRIC"),
         (["up", "--packet-life", "0"], 2, "--packet-life 0: not a number from 1 to 31"),
+        (["up", "--shards"], 2, "--shards: missing number"),
         (["top", "--interval", "0"], 2, "--interval 0: not a number above 0, up to 3600"),
         (["top", "-n"], 2, "-n: missing number"),
         (["metrics", "--listen", "x"], 2, "--listen x: not a number"),
