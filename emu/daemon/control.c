@@ -17,10 +17,20 @@ static const char *text_of(const json_t *req, const char *key)
 	return json_string_value(json_object_get(req, key));
 }
 
+void daemon_like_text(const struct daemon *d, const char *name, bool host, char *text, size_t len)
+{
+	const char *like[4];
+	u32 n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like)), i;
+	size_t at = 0;
+
+	*text = 0;
+	for (i = 0; i < n && at < len; i++)
+		at += (size_t)snprintf(text + at, len - at, "%s%s", i ? ", " : ", but ", like[i]);
+}
+
 static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *name, bool host)
 {
 	const struct fabric_node *match[4];
-	const char *like[4];
 	u32 n = fabric_node_matches(d->fabric, name, match, ARRAY_SIZE(match)), i;
 	char text[4 * (FABRIC_NAME_MAX + 24)] = "";
 	size_t at = 0;
@@ -31,11 +41,9 @@ static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *
 	if (n > 1)
 		return ctl_error(c, "%u nodes of fabric %s have the name \"%.64s\": use the GUID, %s%s", n, d->run.name,
 				 name, text, n > ARRAY_SIZE(match) ? ", ..." : "");
-	n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like));
-	for (i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", like[i]);
-	return ctl_error(c, "fabric %s has no %s \"%.64s\"%s%s; `muslin show` lists all", d->run.name,
-			 host ? "host" : "node", name, n ? ", but " : "", text);
+	daemon_like_text(d, name, host, text, sizeof(text));
+	return ctl_error(c, "fabric %s has no %s \"%.64s\"%s; `muslin show` lists all", d->run.name,
+			 host ? "host" : "node", name, text);
 }
 
 struct fabric_node *daemon_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num)
@@ -225,11 +233,14 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 static json_t *cmd_mode(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	const char *name = text_of(req, "name"), *mode = text_of(req, "mode");
-	struct host *h = name ? daemon_host_get(arg, name) : NULL;
+	json_t *error = NULL;
+	struct host *h = host_of(arg, c, req, &error);
 	int err;
 
-	if (!h || !h->roce)
-		return ctl_error(c, "%s is not a host with a RoCE port", name ?: "?");
+	if (!h)
+		return error;
+	if (!h->roce)
+		return ctl_error(c, "host %s has no RoCE port, whose mode this would be", h->uv.name);
 	if (mode && strcmp(mode, "v1") && strcmp(mode, "v2"))
 		return ctl_error(c, "a mode is v1 or v2, not \"%s\"", mode);
 	err = mode ? roce_port_set_version(h->roce, strcmp(mode, "v1") ? 2 : 1) : 0;

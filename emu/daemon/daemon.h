@@ -105,6 +105,8 @@ bool daemon_host_is_iwarp(const struct fabric_node *n);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or nodes that are similar to @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);
+/* control.c: these as text for a message, ", but h1, h2"; empty if there are none. */
+void daemon_like_text(const struct daemon *d, const char *name, bool host, char *text, size_t len);
 
 /* manager.c: whether there is an InfiniBand fabric. */
 bool daemon_manager_needed(const struct daemon *d);

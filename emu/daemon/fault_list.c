@@ -437,6 +437,23 @@ static const struct fabric_node *place_node(struct daemon *d, const char *place,
 	return n;
 }
 
+/* Whether the place has the name of no node; more than one may have that name. */
+static bool place_is_unknown(struct daemon *d, const char *place)
+{
+	return !place_is_all(place) && strcmp(place, MANAGER_FAULT_PLACE) != 0 && !fault_list_has(d, place) &&
+	       !fabric_node_matches(d->fabric, place, NULL, 0);
+}
+
+static json_t *refuse_place(struct daemon *d, struct ctl_client *c, const char *place)
+{
+	char name[FABRIC_NAME_MAX], like[4 * (FABRIC_NAME_MAX + 8)];
+	size_t len = strcspn(place, ":");
+
+	snprintf(name, sizeof(name), "%.*s", (int)min(len, sizeof(name) - 1), place);
+	daemon_like_text(d, name, false, like, sizeof(like));
+	return ctl_error(c, "%.64s: there is no such node%s; `muslin show` lists all", place, like);
+}
+
 static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 {
 	size_t len = strlen(text) + 1;
@@ -454,7 +471,7 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 	if (fault_list_arm(d, ft, text, &w, err, sizeof(err))) {
 		free(ft->fault);
 		free(ft);
-		return ctl_error(c, "%s", err);
+		return w.n && place_is_unknown(d, w.word[0]) ? refuse_place(d, c, w.word[0]) : ctl_error(c, "%s", err);
 	}
 	memcpy(ft->text, text, len);
 	ft->node = place_node(d, w.word[0], &ft->port);

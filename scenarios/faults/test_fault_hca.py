@@ -256,7 +256,8 @@ def test_device_fatal(fabric):
 
 
 @pytest.mark.parametrize("line, words", [
-    ("h9 drop", "h9: there is no such node"),
+    ("h9 drop", "h9: there is no such node, but h1"),
+    ("leaf9:1 drop", "leaf9:1: there is no such node, but leaf1"),
     ("h1 drp", "drp: there is no such fault"),
     ("h1 drop opcode=foo", "opcode=foo: opcode takes"),
     ("h1 drop nth=1 every=2", "every: it contradicts nth"),

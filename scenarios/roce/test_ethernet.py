@@ -239,7 +239,7 @@ def test_a_default_of_the_topology(new_fabric):
 
 def test_wrong_modes(net):
     assert 'a mode is v1 or v2, not "v3"' in net.command("mode", "r1", "v3", status=1)
-    assert "r9 is not a host with a RoCE port" in net.command("mode", "r9", status=1)
+    assert 'no host "r9", but r1' in net.command("mode", "r9", status=1)
 
 
 GROUPS = [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")]
