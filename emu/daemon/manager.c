@@ -37,7 +37,8 @@ static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
 	if (h && on_fabric(h->node))
 		return h;
 	if (d->opt.sm_host)
-		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\"", d->opt.sm_host);
+		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\" with an InfiniBand port",
+			 d->opt.sm_host);
 	else
 		snprintf(err, err_len, "the fabric has no host on which a subnet manager could run; use --no-sm");
 	return NULL;
@@ -107,8 +108,12 @@ int daemon_manager_partitions(struct daemon *d, const char *path, char *err, siz
 
 	path = path ? path : d->opt.partitions;
 	if (!d->manager || !path) {
-		snprintf(err, err_len, "%s",
-			 d->manager ? "which file?" : "the fabric has no subnet manager of its own");
+		snprintf(err, err_len,
+			 d->manager ? "fabric %s was started without partitions, so that there is no file to load "
+				      "again: use `muslin partitions FILE`"
+				    : "fabric %s has no embedded subnet manager that could load partitions: it was "
+				      "started with --no-sm, or a fault has stopped it",
+			 d->run.name);
 		return -ENOENT;
 	}
 	text = sm_file_read(path, err, err_len);

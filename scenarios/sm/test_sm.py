@@ -27,6 +27,13 @@ def test_wrong_partitions_name_the_line(new_fabric):
     assert "partitions.conf:2" in new_fabric.command("up", "--partitions", path, status=1)
 
 
+def test_partitions_without_a_file_or_a_manager(new_fabric):
+    new_fabric.up("leafs 1 hosts 2")
+    assert "use `muslin partitions FILE`" in new_fabric.command("partitions", status=1)
+    new_fabric.fault("sm", "kill", expect=False)
+    assert "no embedded subnet manager" in new_fabric.command("partitions", status=1)
+
+
 def test_partitions_separate(new_fabric):
     """h1 and h5 are blue, h2 is a limited member; h6 is no member and cannot communicate with that P_Key."""
     fabric = new_fabric.up(None, "--no-sm")
