@@ -265,6 +265,24 @@ bool daemon_host_is_iwarp(const struct fabric_node *n)
 	return fabric_node_binding(n) && !strncmp(fabric_node_binding(n), "iwarp ", 6);
 }
 
+/* Logs why, with the words of the topology line that the error may be about. */
+static void host_failed(const struct host *h, int err)
+{
+	const char *binding = fabric_node_binding(h->node), *hint = "";
+
+	if (!binding) {
+		log_at(LOG_ERROR, h->uv.name, "the host cannot be created: %s", strerror(-err));
+		return;
+	}
+	if (err == -EADDRNOTAVAIL || err == -ENODEV)
+		hint = "; these must be addresses, or an interface, of this machine";
+	else if (err == -EADDRINUSE)
+		hint = "; another program or fabric has a port there";
+	else if (err == -EPROTONOSUPPORT)
+		hint = "; RoCE v1 has no UDP, but works between stations of an Ethernet (host NAME ether SWITCH)";
+	log_at(LOG_ERROR, h->uv.name, "the host cannot be created on \"%s\": %s%s", binding, strerror(-err), hint);
+}
+
 static struct host *host_create(struct daemon *d, struct fabric_node *n)
 {
 	struct host *h = calloc(1, sizeof(*h));
@@ -300,7 +318,7 @@ static struct host *host_create(struct daemon *d, struct fabric_node *n)
 	return h;
 
 err_destroy:
-	log_at(LOG_ERROR, h->uv.name, "the host cannot be created: %s", strerror(-err));
+	host_failed(h, err);
 	host_destroy(h);
 	return NULL;
 }

@@ -189,6 +189,21 @@ def test_an_address_that_is_taken(two, new_fabric):
     topology.chmod(0o644)
     said = new_fabric.command("up", topology, status=1)
     assert "Address already in use" in said and "host r9 cannot be created" in said
+    assert f'on "roce {two.ip["r1"]}"' in said and "another program or fabric" in said
+
+
+@pytest.mark.parametrize(
+    "binding, why",
+    [
+        ("roce 192.0.2.1", "of this machine"),
+        ("roce nosuchif0", "of this machine"),
+        ("roce 127.0.0.9 mode=v1", "RoCE v1 has no UDP"),
+    ],
+)
+def test_a_binding_that_is_impossible(new_fabric, binding, why):
+    """The message has the words of the topology, and what is wrong with them."""
+    said = new_fabric.command("up", f"host r1 {binding}", status=1)
+    assert f'on "{binding}"' in said and why in said
 
 
 @pytest.mark.parametrize("args", ["write -s 65536", "read -s 65536", "read -s 1048576", "send -s 65536", "atomic"])
