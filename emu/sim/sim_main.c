@@ -91,12 +91,16 @@ static void on_fault(struct loop_timer *t, struct now now)
 static void take_fault(struct sim *s, const char *arg)
 {
 	struct sim_fault *f = &s->fault[s->nfaults];
-	char *end;
+	char *end, why[60];
 	double at = strtod(arg, &end);
 	bool timed = end != arg && *end == ':';
 
-	if (s->nfaults == SIM_FAULTS || (timed && !(at >= 0 && at <= 1e9)))
-		sim_fail(arg, "too many faults, or no such time");
+	if (s->nfaults == SIM_FAULTS) {
+		snprintf(why, sizeof(why), "more than %d faults", SIM_FAULTS);
+		sim_fail(arg, why);
+	}
+	if (timed && !(at >= 0 && at <= 1e9))
+		sim_fail(arg, "no such time: SECONDS are from 0 to 1e9");
 	f->sim = s;
 	f->timer.fn = on_fault;
 	f->at = timed ? at : 0;
@@ -248,7 +252,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 	case OPT_RATES:
 		o->nominal = !strcmp(optarg, "nominal");
 		if (!o->nominal && strcmp(optarg, "enforced") != 0)
-			refuse("rates", optarg, "enforced or nominal");
+			refuse("rates", optarg, "expected enforced or nominal");
 		break;
 	case OPT_FAULT:
 		take_fault(s, optarg);
