@@ -216,7 +216,10 @@ static json_t *cdi_devices(bool *digit)
 			json_array_append_new(devices, cdi_device(name, cli_text(n, "name")));
 			*digit |= isdigit((unsigned char)*name) != 0;
 		} else {
-			fprintf(stderr, "muslin: \"%s\" cannot name a device: letters, digits and _-.: only\n", name);
+			fprintf(stderr,
+				"muslin: host \"%s\" is left out: a device's name has letters, digits and _-.: only, "
+				"and begins and ends with a letter or digit\n",
+				cli_text(n, "name"));
 		}
 	}
 	json_decref(shown);
