@@ -31,7 +31,7 @@ complete -c muslin -n $vm -l qemu-arg -x -d "argument for QEMU"
 complete -c muslin -n $vm -l model -x -a "muslin connectx"
 complete -c muslin -n $vm -l image -r -a debian
 complete -c muslin -n $vm -l ssh-port -x -d "port of SSH"
-complete -c muslin -n $vm -l share -r -d "folder in the guest"
+complete -c muslin -n $vm -l share -r -d "directory in the guest"
 complete -c muslin -n $vm -l packages -x -d "Debian packages"
 complete -c muslin -n $vm -l module -x -d "kernel modules"
 complete -c muslin -n $vm -l append -x -d "for the kernel"

@@ -32,10 +32,10 @@ CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at 
 
 def pytest_addoption(parser):
     group = parser.getgroup("muslin")
-    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a build folder, or installed")
+    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a build directory, or installed")
     group.addoption("--muslin-seed", type=int, default=1, help="the seed of all random numbers of fabrics and faults")
     group.addoption("--muslin-shards", type=int, default=1, help="split each fabric over so many daemons, if possible")
-    group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this folder")
+    group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this directory")
     group.addoption("--muslin-kernel", help="the kernel of guests: a version prefix (6.12), or newest")
     group.addoption("--muslin-qemu", help="the QEMU of guests: a program, a version prefix (10), or newest")
     group.addoption("--muslin-model", choices=MODELS, help="the model of guests' adapters: see muslin(1)")

@@ -62,7 +62,7 @@ def named(path):
 
 def put(folder, source, host, path):
     if not source.is_file():
-        end(f"{source}: not a file; `muslin vm --share` has folders")
+        end(f"{source}: not a file; `muslin vm --share` mounts directories")
     size, mode = source.stat().st_size, source.stat().st_mode & 0o777
     with source.open("rb") as src, connect(folder, host) as sock, sock.makefile("rwb") as stream:
         target = path or "/root/"
