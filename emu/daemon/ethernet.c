@@ -18,6 +18,7 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 	struct ether_station *s = &d->ether->station[i];
 	const struct fabric_node *n;
 	char name[ETH_NAME_MAX];
+	int err;
 
 	s->cfg = t->station[i];
 	n = s->cfg.node == ~0u ? NULL : fabric_node(d->fabric, s->cfg.node);
@@ -32,8 +33,12 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 	s->tap = eth_tap_open(d->loop, s->cfg.device, eth_station_port(s->end));
 	if (s->tap)
 		return 0;
-	log_at(LOG_ERROR, s->cfg.name, "TAP interface %s: %s", s->cfg.device, strerror(errno));
-	return -errno;
+	err = errno;
+	log_at(LOG_ERROR, s->cfg.name, "TAP interface %s: %s%s", s->cfg.device, strerror(err),
+	       err == EPERM || err == EACCES ? "; creating it needs CAP_NET_ADMIN"
+	       : err == ENOENT               ? "; there is no /dev/net/tun"
+					     : "");
+	return -err;
 }
 
 struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n)
