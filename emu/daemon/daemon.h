@@ -111,10 +111,11 @@ void daemon_like_text(const struct daemon *d, const char *name, bool host, char 
 /* manager.c: whether there is an InfiniBand fabric. */
 bool daemon_manager_needed(const struct daemon *d);
 /*
- * manager.c: creates the embedded subnet manager; sm_mad_start() starts it. 0, or -errno with a message in @err:
+ * manager.c: creates the embedded subnet manager; daemon_manager_start() starts it. 0, or -errno with a message in @err:
  * "file:line: ..." for invalid partitions.
  */
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
+void daemon_manager_start(struct daemon *d); /* logs why it cannot */
 /*
  * manager.c: loads the subnet manager's partitions from the file @path; NULL: the command line's file. 0, or -errno
  * with a message in @err.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "emu/daemon/daemon.h"
+#include "emu/lib/log.h"
 #include "emu/smhost/sm_mad.h"
 #include "emu/wire/smp.h"
 #include "sm/partition.h"
@@ -99,6 +100,16 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 		return -EINVAL;
 	daemon_manager_watch(d);
 	return 0;
+}
+
+void daemon_manager_start(struct daemon *d)
+{
+	int err = sm_mad_start(d->manager);
+
+	if (err)
+		log_at(LOG_ERROR, "", "the embedded subnet manager cannot start on %s: %s",
+		       mad_port_wire(sm_mad_port(d->manager))->name,
+		       err == -EBUSY ? "another one has registered for its MADs there" : strerror(-err));
 }
 
 int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len)

@@ -46,8 +46,8 @@ static void kill_undo(struct fault *ft)
 
 	if (daemon_manager_create(d, why, sizeof(why)))
 		log_at(LOG_ERROR, "fault", "the subnet manager cannot restart: %s", why);
-	else if (sm_mad_start(d->manager))
-		log_at(LOG_ERROR, "fault", "the subnet manager cannot start");
+	else
+		daemon_manager_start(d);
 }
 
 static void pause_apply(struct fault *ft)

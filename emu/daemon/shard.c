@@ -11,7 +11,6 @@
 
 #include "emu/daemon/daemon.h"
 #include "emu/lib/log.h"
-#include "emu/smhost/sm_mad.h"
 
 #define TRUNKS_WAIT (3 * NSEC_PER_SEC) /* of the manager for the other daemons */
 #define TRUNKS_LOOK (5 * NSEC_PER_MSEC)
@@ -110,8 +109,8 @@ static void on_manager_start(struct loop_timer *t, struct now now)
 	}
 	if (down && now.ns - d->trunks_since < TRUNKS_WAIT)
 		loop_timer_set(d->loop, t, now.ns + TRUNKS_LOOK);
-	else if (sm_mad_start(d->manager))
-		log_at(LOG_ERROR, "", "the subnet manager cannot start");
+	else
+		daemon_manager_start(d);
 }
 
 void daemon_shard_start_manager(struct daemon *d)

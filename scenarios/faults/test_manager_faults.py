@@ -54,6 +54,15 @@ def test_no_manager(fabric, action):
     wait_until(lambda: fabric.port("h8")["state"] == "Active", 20, "h8's port", 0.1)
 
 
+def test_the_log_says_why_it_cannot_come_back(fabric):
+    """OpenSM has taken its port meanwhile."""
+    fault = fabric.fault("sm", "kill")
+    log = fabric.sweep("h1").sm_log
+    wait_until(lambda: log.exists() and "SUBNET UP" in log.read_text(), 20, "OpenSM")
+    fault.clear()
+    assert "cannot start on h1: another one has registered" in fabric.daemon_log()
+
+
 @pytest.mark.parametrize("action", ["kill", "pause"])
 def test_the_standby_takes_over(fabric, action):
     """The master dies or is paused; h8's standby becomes master, until the old one is back."""
