@@ -21,6 +21,25 @@ complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
 complete -c muslin -n "__fish_seen_subcommand_from env" -l json
 complete -c muslin -n "__fish_seen_subcommand_from show" -l json -l counters -l topology -l svg
 complete -c muslin -n "__fish_seen_subcommand_from up partitions" -F
+set -l up "__fish_seen_subcommand_from up"
+complete -c muslin -n $up -l seed -x -d "seed of random numbers"
+complete -c muslin -n $up -l foreground -d "do not detach"
+complete -c muslin -n $up -l hold -x -d pipe
+complete -c muslin -n $up -l shards -x -d daemons
+complete -c muslin -n $up -l join -x -d "shard of the topology"
+complete -c muslin -n $up -l no-sm -d "no embedded subnet manager"
+complete -c muslin -n $up -l sm-host -x -a "(__muslin_hosts)"
+complete -c muslin -n $up -l priority -x -d "of the subnet manager"
+complete -c muslin -n $up -l partitions -r -d partitions.conf
+complete -c muslin -n $up -l routing -x -a "minhop updn auto"
+complete -c muslin -n $up -l lfts -r -d "forwarding tables"
+complete -c muslin -n $up -l lmc -x -d LMC
+complete -c muslin -n $up -l keep-lids -d "LIDs of the topology"
+complete -c muslin -n $up -l packet-life -x -d PacketLifeTime
+complete -c muslin -n $up -l subnet-prefix -x -d "prefix of GIDs"
+complete -c muslin -n $up -l qos -d "VL tables"
+complete -c muslin -n $up -l apm -d "alternate paths"
+complete -c muslin -n $up -l help
 set -l vm "__fish_seen_subcommand_from vm"
 complete -c muslin -n $vm -l mem -x -d memory
 complete -c muslin -n $vm -l cpus -x -d processors

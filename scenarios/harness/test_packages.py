@@ -197,6 +197,19 @@ def test_completion_of_guests_options(muslin_programs):
     assert set(re.findall(r"-n \$vm -l ([a-z-]+)", texts[2])) == options
 
 
+def test_completion_of_ups_options(muslin_programs):
+    """Each shell offers all options that `muslin up --help` lists."""
+    said = output(muslin_programs / "muslin", "up", "--help")
+    options = set(re.findall(r"--([a-z-]+)", said.split("\n", 1)[1])) | {"help"}
+    assert {"shards", "join", "packet-life", "apm"} < options
+    texts = [(TREE / "ci/completion" / file).read_text() for file in ("muslin", "_muslin", "muslin.fish")]
+    bash = re.search(r"^\tup\)\n((?:\t\techo .*\n)+)", texts[0], re.M)[1]
+    zsh = re.search(r"_arguments '--seed.*?^\t\t;;", texts[1], re.M | re.S)[0]
+    assert set(re.findall(r"--([a-z-]+)", bash)) - {"name"} == options
+    assert set(re.findall(r"'--([a-z-]+)\[", zsh)) == options
+    assert set(re.findall(r"-n \$up -l ([a-z-]+)", texts[2])) == options
+
+
 SIM = ("muslin-sim", "_muslin-sim", "muslin-sim.fish")
 
 
