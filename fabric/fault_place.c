@@ -52,7 +52,8 @@ int fault_place(struct fault *base, const char *place, char *err, size_t err_len
 
 	ft->f = base->set->owner;
 	if (fault_given(base, FAULT_DIR) && (all || !fault_sees_packets(base)))
-		return spec_refuse(err, err_len, "dir: %s", all ? "all links have none" : "no packets are matched");
+		return spec_refuse(err, err_len, "dir: %s",
+				   all ? "the place all has no direction" : "no packets are matched");
 	if (all)
 		return fault_next_port(ft, NULL) ? 0 : spec_refuse(err, err_len, "all: there is no InfiniBand link");
 	ft->node = fault_find_node(ft->f, place, &num, err, err_len);

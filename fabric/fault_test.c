@@ -76,7 +76,7 @@ static const struct {
 	{ "h1 corrupt what=vcrc silent", "silent: a damaged CRC" },
 	{ "h1 alter offset=3", "alter: it needs to=HEX or status=" },
 	{ "h1 alter to=0g", "to=0g: to takes bytes" },
-	{ "all drop dir=in", "dir: all links have none" },
+	{ "all drop dir=in", "dir: the place all has no direction" },
 	{ "h1 down dir=in", "dir: no packets are matched" },
 	{ "h1 degrade", "degrade: it needs lanes=, speed=, mtu=" },
 	{ "h1 degrade lanes=3", "lanes=3: lanes takes 1, 2, 4, 8 or 12" },

@@ -329,7 +329,7 @@ static int eth_fault_place(struct fault *base, const char *place, char *err, siz
 
 	ft->all = !strcmp(place, FAULT_PLACE_ALL);
 	if (fault_given(base, FAULT_DIR) && ft->all)
-		return spec_refuse(err, err_len, "dir: all links have none");
+		return spec_refuse(err, err_len, "dir: the place all has no direction");
 	if (fault_given(base, FAULT_DIR) && !fault_sees_packets(base) && base->kind->apply != rate_changed)
 		return spec_refuse(err, err_len, "dir: no packets are matched");
 	if (ft->all)

@@ -147,7 +147,7 @@ static int roce_fault_place(struct fault *ft, const char *place, char *err, size
 	if (strcmp(place, FAULT_PLACE_ALL))
 		return 0;
 	if (fault_given(ft, FAULT_DIR))
-		return spec_refuse(err, err_len, "dir: all links have none");
+		return spec_refuse(err, err_len, "dir: the place all has no direction");
 	ft->dir = PICK_IN;
 	return 0;
 }

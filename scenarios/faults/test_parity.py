@@ -323,7 +323,7 @@ def test_what_no_link_has(all_links):
         ("kill",): "kill: it needs a node as its place",
         ("corrupt", "fcs", "what=icrc"): "; and at Ethernet links ",
         ("corrupt", "fcs", "what=fcs"): "; and at iWARP hosts ",
-        ("delay", "dir=in", "time=1ms"): "dir: all links have none",
+        ("delay", "dir=in", "time=1ms"): "dir: the place all has no direction",
         ("melt",): "melt: there is no such fault at all; there are: drop",
     }.items():
         out = all_links.command("fault", "add", "all", *words, status=1)

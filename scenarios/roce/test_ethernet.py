@@ -399,7 +399,7 @@ def test_a_fault_at_all_links_of_an_ethernet(net):
         pass
     for words, message in {
         ("kill",): "kill: it needs a node as its place",
-        ("rate", "bps=1G", "dir=in"): "dir: all links have none",
+        ("rate", "bps=1G", "dir=in"): "dir: the place all has no direction",
         ("lft", "lid=1", "port=1"): "lft: there is no such fault at all; there are: drop",
         ("unplug",): "all: this fault needs a host as its place",
         ("drop", "slid=1"): "slid",
