@@ -49,7 +49,7 @@ static int topology_complete(struct fabric_build *b)
 	int err;
 
 	if (!t->nnodes)
-		return fabric_build_error(b, "no nodes");
+		return fabric_build_error(b, "no nodes: it needs an InfiniBand switch, or a host with an adapter");
 	for (i = 0; i < t->nnodes; i++) {
 		struct fabric_topology_node *n = &t->nodes[i];
 

@@ -115,6 +115,7 @@ static const struct {
 	const char *text, *err;
 } bad[] = {
 	{ "", "f:1: no nodes" },
+	{ "ethernet sw1\nhost t tap sw1 tap0\n", "f:3: no nodes: it needs an InfiniBand switch" },
 	{ "leafs 2 spines x hosts 4\n", "f:1: spines is a number" },
 	{ "leafs 2\nspines 2\nhots 4\n", "f:3: \"hots\" is not known" },
 	{ "leafs 2 spines 2 hosts 4\n\nmtu 1000\n", "f:3: mtu is" },
