@@ -253,7 +253,7 @@ TURNS = 5  # of either model, whose medians are compared
 
 @contextlib.contextmanager
 def both_models(bench):
-    """Two guests of each model, on one QEMU: where that of the distribution has no vfio-user, both run on a newer one."""
+    """Two guests of each model, on one QEMU: where the distribution's has no vfio-user, both run on a newer one."""
     with two_guests(bench, "connectx") as theirs:
         qemu = theirs[0].fabric.command("vm", "--build", "--model", "connectx").split("\n")[-3]
         with two_guests(bench, "muslin", "--qemu", qemu) as ours:

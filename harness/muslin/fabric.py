@@ -116,6 +116,14 @@ class Fabric:
             out = pair.run(srv, lambda: clients.start(*client), timeout, restart)
         return srv.wait(timeout, status=None), out
 
+    def start_pair(self, server, client, until, *, client_fabric=None, timeout=20.0, what="traffic"):
+        """
+        Starts @server and @client as pair() does, and returns both, still running, when @until() is true. The client
+        starts again until it is connected.
+        """
+        srv, clients = self.start(*server), client_fabric or self
+        return srv, pair.start(srv, lambda: clients.start(*client), until, timeout, what)
+
     def _start(self, argv, pass_fds=()):
         if self not in self.used:
             self.used.append(self)

@@ -39,3 +39,24 @@ def run(server, start_client, timeout, restart=RESTART_BOTH):
         return None
 
     return wait_until(attempt, CONNECT_SECONDS, f"a connection to {server}", 0.2)
+
+
+def start(server, start_client, until, timeout, what):
+    """
+    Starts clients until one is connected, so that @until() is true, and returns that one, which runs on. A client that
+    has ended starts again; with a match of RESTART_BOTH, or when it has ended, so does @server.
+    """
+    client = None
+
+    def connected():
+        nonlocal client
+        if client and until():
+            return client
+        if client and client.running():
+            return None
+        if client and (not server.running() or RESTART_BOTH.search(client.output + server.output)):
+            server.restart()
+        client = start_client()
+        return None
+
+    return wait_until(connected, timeout, what, 0.1)

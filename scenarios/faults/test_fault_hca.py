@@ -146,15 +146,9 @@ def test_a_lost_completion_on_each_link(linked):
     """The third WRITE of the server is executed, and its completion lost: it waits for ever, and so does its client."""
     args = ["-a", linked.ip("h2"), "-C", 50]
     with linked.fault("h2", "lose", opcode="write", nth=3) as lose:
-        server = linked.start("h2", "rping", "-s", *args)
-        client = linked.start("h1", "rping", "-c", *args, "-v")
-
-        def fired():
-            if not client.running():  # the server was not listening yet
-                client.restart()
-            return lose.hits
-
-        wait_until(fired, 30, "the lost completion", 0.1)
+        server, client = linked.start_pair(
+            ("h2", "rping", "-s", *args), ("h1", "rping", "-c", *args, "-v"), lambda: lose.hits, timeout=30
+        )
         with pytest.raises(WaitTimeout):
             wait_until(lambda: not (server.running() and client.running()), 1, "the end of either")
         assert lose.fired == [3]
@@ -166,15 +160,7 @@ def test_a_lost_completion(fabric):
     """A request is executed, and its completion is lost: the program waits forever."""
     lost = fabric.fault("h1", "lose", opcode="write", nth=5)
     args = ["ib_write_lat", "-p", free_port(), "-n", "1000"]
-    srv, cli = fabric.start("h5", *args), None
-
-    def fired():
-        nonlocal cli
-        if cli is None or not cli.running():
-            cli = fabric.start("h1", *args, fabric.ip("h5"))
-        return lost.hits
-
-    wait_until(fired, 30, "the lost completion", 0.3)
+    srv, cli = fabric.start_pair(("h5", *args), ("h1", *args, fabric.ip("h5")), lambda: lost.hits, timeout=30)
     with pytest.raises(ProcessFailed, match="still ran"):
         cli.wait(1)
     srv.kill()
@@ -208,16 +194,9 @@ def test_receiver_never_ready(fabric):
     """h5 never has a receive posted: perftest retries forever."""
     fabric.fault("h5", "rnr", after=50)
     args = ["ib_send_lat", "-p", free_port(), "-n", "2000"]
-    srv = fabric.start("h5", *args)
-    cli = None
-
-    def waits():
-        nonlocal cli
-        if cli is None or not cli.running():
-            cli = fabric.start("h1", *args, fabric.ip("h5"))
-        return fabric.faults[0].hits > 100
-
-    wait_until(waits, 30, "RNR NAKs", 0.3)
+    srv, cli = fabric.start_pair(
+        ("h5", *args), ("h1", *args, fabric.ip("h5")), lambda: fabric.faults[0].hits > 100, timeout=30
+    )
     assert cli.running() and srv.running()
 
 

@@ -186,8 +186,9 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     free = next(h for h in ("h6", "h7", "h8") if spine[h] != spine["h5"])
     slow = fabric.fault("h5", "rate", bps="4M", dir="in", opcode="rc")
     args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64", "-q", "4", "-u", "20"]
-    hog = [fabric.start("h5", *args), fabric.start("h1", *args, fabric.ip("h5"))]
-    wait_until(lambda: slow.report()["held"] > 50, 20, "a full buffer", 0.2)
+    hog = fabric.start_pair(
+        ("h5", *args), ("h1", *args, fabric.ip("h5")), lambda: slow.report()["held"] > 50, what="a full buffer"
+    )
     uplink = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == spine["h5"])
     before = waited(fabric, "leaf1", uplink)
     wait_until(lambda: waited(fabric, "leaf1", uplink) > before, 10, "PortXmitWait of the uplink", 0.1)
@@ -212,20 +213,18 @@ def test_a_manager_exits_under_traffic(new_fabric):
     fabric.wait_active()
     wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h1", 20, "the master", 0.2)
     fabric.start("h8", manager, "-p", "5")
-    ip, cli = fabric.ip("h5"), None
-    srv = fabric.start("h5", "rping", "-s", "-a", ip)
+    ip = fabric.ip("h5")
 
     def packets():
         return fabric.port("h2")["counters"]["port_xmit_packets"]
 
-    def sending():
-        nonlocal cli
-        if cli is None or not cli.running():
-            cli = fabric.start("h2", "rping", "-c", "-a", ip, "-C", "100000000")
-        return packets() > before + 500
-
     before = packets()
-    wait_until(sending, 60, "traffic", 0.2)
+    srv, cli = fabric.start_pair(
+        ("h5", "rping", "-s", "-a", ip),
+        ("h2", "rping", "-c", "-a", ip, "-C", "100000000"),
+        lambda: packets() > before + 500,
+        timeout=60,
+    )
     fabric.fault("h1", "kill")
     wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h8", 40, "the new master", 0.3)
     before = packets()

@@ -32,16 +32,11 @@ def test_traffic_continues_by_the_other_spine(fabric):
 def test_a_killed_program_leaves_nothing(fabric):
     """Its peer's retries are exhausted, the daemon destroys its objects, and the host can be used at once."""
     args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30"]
-    srv = fabric.start("h1", *args)
-    cli = None
-
-    def sending():
-        nonlocal cli
-        if cli is None or not cli.running():
-            cli = fabric.start("h5", *args, fabric.ip("h1"))
-        return int(fabric.port("h1")["counters"]["port_rcv_packets"]) > 5000
-
-    wait_until(sending, 20, "traffic", 0.2)
+    srv, cli = fabric.start_pair(
+        ("h1", *args),
+        ("h5", *args, fabric.ip("h1")),
+        lambda: int(fabric.port("h1")["counters"]["port_rcv_packets"]) > 5000,
+    )
     srv.signal(signal.SIGKILL)
     out = cli.wait(60, status=None)
     assert cli.popen.returncode != 0

@@ -226,15 +226,12 @@ def test_a_killed_host_fails_its_peer(all_links, link):
     options = ["-R"] if link == "iWARP" else ["-u", 10]  # a retransmission timeout of 4 ms; iWARP has TCP's
     options += ["-x", 0] if link in ("Ethernet", "RoCE on UDP") else []
     args = ["ib_write_bw", "-p", free_port(), "-s", 4096, "-D", 20, *options]
-    server, client, before = all_links.start(two, *args), None, all_links.host(one).counters["port_xmit_packets"]
-
-    def flows():
-        nonlocal client
-        if client is None or not client.running():  # the server was not listening yet
-            client = all_links.start(one, *args, all_links.ip(two))
-        return all_links.host(one).counters["port_xmit_packets"] > before + 2000
-
-    wait_until(flows, 20, "traffic", 0.3)
+    before = all_links.host(one).counters["port_xmit_packets"]
+    server, client = all_links.start_pair(
+        (two, *args),
+        (one, *args, all_links.ip(two)),
+        lambda: all_links.host(one).counters["port_xmit_packets"] > before + 2000,
+    )
     with all_links.fault(two, "kill"):
         out = client.wait(15, status=None)
         assert client.popen.returncode and re.search("Failed status|Completion with error|vendor syndrome", out), out

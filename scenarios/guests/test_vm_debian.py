@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Debian as a user installs it, on a disk of its own (`muslin vm --image debian`): systemd, udev, cloud-init and the
-distribution's packages alone. Its mlx5 finds a ConnectX, and cloud-init the seed. Only `make test-connectx` runs this: the
-disk and the boots take minutes.
+distribution's packages alone. Its mlx5 finds a ConnectX, and cloud-init the seed. Only `make test-connectx` runs this:
+the disk and the boots take minutes.
 
     h1 (guest: connectx)    h5 (host mode)
         leaf1 ------ spines ------ leaf2
