@@ -513,12 +513,20 @@ static void command_serve(struct connectx *d, u32 index)
 		cx_event_command(d, eq, BIT(index));
 }
 
+static bool serving;
+
+bool cx_commands_serving(void)
+{
+	return serving;
+}
+
 /*
  * Budget per turn, however many doorbells the turn has: many commands, and long mailbox lists, must not starve others.
  * A driver that waits for each command has it executed by its doorbell.
  */
 void cx_commands(struct connectx *d)
 {
+	serving = true;
 	while (d->due && d->turn < CX_COMMANDS) {
 		u32 i = (u32)__builtin_ctz(d->due);
 
@@ -526,6 +534,7 @@ void cx_commands(struct connectx *d)
 		d->turn++;
 		command_serve(d, i);
 	}
+	serving = false;
 	if (d->turn >= CX_COMMANDS)
 		cx_resume_later(d);
 }

@@ -252,7 +252,8 @@ struct cx_cmd {
 #define CX_IN_SLACK 1024u
 /* Returns 0, -errno or an enum cx_status. */
 typedef int cx_command(struct connectx *d, const struct cx_cmd *c);
-void cx_commands(struct connectx *d); /* executes commands with a doorbell */
+void cx_commands(struct connectx *d); /* executes commands with a doorbell; not called while it does so */
+bool cx_commands_serving(void);       /* for any guest: the caller is a task that a command runs */
 void cx_commands_late(struct loop_timer *t, struct now now);
 void cx_commands_forget(struct connectx *d);
 u16 cx_command_op(const char *name); /* 0: unknown */

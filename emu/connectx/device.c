@@ -248,6 +248,11 @@ static void on_resume(struct loop_task *t, struct now now)
 	struct connectx *d = container_of(t, struct connectx, resume_task);
 	u32 i;
 
+	/* A command runs tasks: turns of this and other guests begin after it. */
+	if (cx_commands_serving()) {
+		cx_resume_later(d);
+		return;
+	}
 	d->turn = 0;
 	cx_commands(d);
 	for (i = 0; i < CX_OWN_QPNS; i++) {

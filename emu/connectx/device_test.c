@@ -69,16 +69,22 @@ static void without_bus_master(void)
 	row(7, "but by new ones", driver_poll(&d) != NULL);
 }
 
-/* Puts a command doorbell into the socket. */
-static void ring_put(u32 bits)
+/* Puts a write to the BAR into the socket. */
+static void write_put(u64 off, u64 v, u32 bytes)
 {
 	struct {
 		u64 off;
 		u32 region, count;
-		u32 v;
-	} __attribute__((packed)) m = { DOORBELL, 0, 4, htobe32(bits) };
+		u64 v;
+	} m = { off, 0, bytes, v };
 
-	client_put(&d.c, VFIO_CMD_REGION_WRITE, VFIO_FLAG_NO_REPLY, &m, sizeof(m), NULL, 0);
+	client_put(&d.c, VFIO_CMD_REGION_WRITE, VFIO_FLAG_NO_REPLY, &m, 16 + bytes, NULL, 0);
+}
+
+/* The same for a command doorbell. */
+static void ring_put(u32 bits)
+{
+	write_put(DOORBELL, htobe32(bits), 4);
 }
 
 static void read_put(u64 off)
@@ -91,19 +97,19 @@ static void read_put(u64 off)
 	client_put(&d.c, VFIO_CMD_REGION_READ, VFIO_FLAG_NO_REPLY, &m, sizeof(m), NULL, 0);
 }
 
-/* Makes all entries of the command queue NOPs. */
-static void nops_fill(void)
+/* Makes all entries of the command queue commands without an effect. */
+static void commands_fill(u16 op)
 {
 	u32 i;
 
 	memset(d.in, 0, sizeof(d.in));
-	wire_store(d.in, 2, 0x80d);
+	wire_store(d.in, 2, op);
 	driver_entry(&d, 16, 16);
 	for (i = 1; i < CX_SLOTS; i++)
 		memcpy(d.c.mem + AT_QUEUE + i * 64, d.c.mem + AT_QUEUE, 64);
 }
 
-static u32 nops_left(void)
+static u32 commands_left(void)
 {
 	u32 i, n = 0;
 
@@ -122,20 +128,29 @@ static void command_turns(void)
 {
 	u32 i;
 
-	nops_fill();
+	commands_fill(0x80d);
 	for (i = 0; i < 16; i++)
 		ring_put(~0u);
 	turn();
-	row(10, "many doorbells in a turn execute no more commands than one", nops_left() >= CX_SLOTS - CX_COMMANDS);
+	row(10, "many doorbells in a turn execute no more commands than one",
+	    commands_left() >= CX_SLOTS - CX_COMMANDS);
 	loop_run_idle(d.loop, 0);
-	row(11, "the others follow", !nops_left());
-	nops_fill();
+	row(11, "the others follow", !commands_left());
+	commands_fill(0x80d);
 	for (i = 0; i < CX_SLOTS; i++)
 		ring_put(1u << i);
 	turn();
-	row(12, "nor with a doorbell for each", nops_left() >= CX_SLOTS - CX_COMMANDS);
+	row(12, "nor with a doorbell for each", commands_left() >= CX_SLOTS - CX_COMMANDS);
 	loop_run_idle(d.loop, 0);
-	row(13, "these follow, too", !nops_left());
+	row(13, "these follow, too", !commands_left());
+	commands_fill(0x501); /* of no queue pair */
+	cx_resume_later(d.dev);
+	ring_put(~0u);
+	turn();
+	row(14, "nor where commands run tasks, one of which begins the next turn",
+	    commands_left() >= CX_SLOTS - CX_COMMANDS);
+	loop_run_idle(d.loop, 0);
+	row(15, "which follows", !commands_left());
 }
 
 /* Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on. */
@@ -236,12 +251,12 @@ static void stop(void)
 {
 	struct fault *ft = arm("t health syndrome=FW_ERR rfr");
 
-	nops_fill();
+	commands_fill(0x80d);
 	read_put(SEVERITY);
 	ring_put(~0u);
 	loop_run_idle(d.loop, 0);
 	row(30, "the driver has stopped", !connectx_in_use(d.dev));
-	row(31, "all commands have ended", !nops_left());
+	row(31, "all commands have ended", !commands_left());
 	fault_remove(ft);
 }
 
@@ -302,6 +317,77 @@ static void refused_transition(void)
 	row(53, "and its service", driver_poll(&d) != NULL);
 }
 
+/* Puts the doorbell of request 0 of queue pair @qpn, in page 0, and that of command @op into the socket. */
+static void doorbells_put(u32 qpn, u32 blocks, u16 op, u32 in_len)
+{
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, blocks);
+	write_put(d.uar * 4096ull + 0x800, htobe64((u64)qpn << 8), 8);
+	wire_store(d.in, 2, op);
+	driver_entry(&d, in_len, 16);
+	ring_put(1);
+	loop_run_idle(d.loop, 0);
+}
+
+static u32 receives(void)
+{
+	const u8 *e;
+	u32 n = 0;
+
+	while ((e = driver_poll(&d)))
+		n += e[63] >> 4 == 2;
+	return n;
+}
+
+/* A SEND and a command that ends its queue pair. */
+static u32 send_and_end(u16 op)
+{
+	u32 a, b;
+
+	if (!pair(&a, &b))
+		return 0;
+	driver_recv(&d, 1, 0, 64, driver_addr(AT_DATA + 4096));
+	driver_data(driver_control(driver_wqe(&d, 0, 0), a, 0, CX_OP_SEND, 32), 8, d.lkey, driver_addr(AT_DATA));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_qp_in, qpn, a);
+	doorbells_put(a, 1, op, 16);
+	return receives();
+}
+
+/* A datagram to a group, and a command by which its sender leaves the group. */
+static u32 send_and_detach(void)
+{
+	static const u8 mgid[16] = { 0xff, 0x12, [15] = 1 };
+	u8 wqe[2 * CX_WQE_BB] = { 0 }, *s;
+	u32 qpn, i;
+
+	if (driver_qp(&d, CX_QP_UD, 0, 0, &qpn) || driver_connect(&d, qpn, 0))
+		return 0;
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, attach_to_mcg_in, qpn, qpn);
+	memcpy(cx_ptr(d.in, attach_to_mcg_in, multicast_gid), mgid, sizeof(mgid));
+	row(62, "a queue pair in a multicast group", !driver_command(&d, 0x806, 0, CX_BYTES_attach_to_mcg_in, 16));
+	driver_recv(&d, 0, 0, 256, driver_addr(AT_DATA + 4096));
+	s = driver_control(wqe, qpn, 0, CX_OP_SEND, 80);
+	wire_store(s, 4, 0x11);
+	wire_store(s + 8, 4, 1u << 31 | CX_ANY_QPN);
+	wire_store(s + 14, 2, 0xc001);
+	wire_store(s + 28, 4, 1u << 30);
+	memcpy(s + 32, mgid, sizeof(mgid));
+	driver_data(s + 48, 8, d.lkey, driver_addr(AT_DATA));
+	for (i = 0; i < 2; i++)
+		memcpy(driver_wqe(&d, 0, i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	doorbells_put(qpn, 2, 0x807, CX_BYTES_attach_to_mcg_in);
+	return receives();
+}
+
+/* Doorbells and commands that arrive together are obeyed in their order. */
+static void posted_before(void)
+{
+	row(60, "a SEND whose queue pair is reset behind its doorbell is received", send_and_end(0x50a) == 1);
+	row(61, "or destroyed", send_and_end(0x501) == 1);
+	row(63, "a datagram whose queue pair leaves the group behind its doorbell is received", send_and_detach() == 1);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -316,6 +402,7 @@ int main(void)
 	stop_before_start();
 	interface();
 	refused_transition();
+	posted_before();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -258,10 +258,12 @@ int cx_create_qp(struct connectx *d, const struct cx_cmd *c)
 
 int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
 {
-	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, destroy_qp_in, qpn));
 	struct verbs_qp *base;
+	struct cx_qp *qp;
 	int err;
 
+	verbs_requests_run(d->loop); /* as in cx_modify_qp() */
+	qp = cx_qp_get(d, (u32)cx_get(c->in, destroy_qp_in, qpn));
 	if (!qp)
 		return CX_BAD_RES;
 	if (qp->service == CX_QP_UMR) {
@@ -350,19 +352,26 @@ static u8 qp_state(const struct connectx *d, const struct cx_qp *qp)
 	return a.state;
 }
 
+/*
+ * The driver resets a queue pair before it destroys it. Requests with an earlier doorbell, which may have come together
+ * with the command, are sent first; the tasks that do so may also stop the adapter, which destroys all objects.
+ */
 int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 {
-	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, rst2init_qp_in, qpn));
 	const u8 *qpc = cx_cptr(c->in, rst2init_qp_in, qpc);
 	struct hca_qp_attr a = { 0 };
 	u32 i = 0, mask = HCA_QP_STATE;
 	struct verbs_qp *base;
+	struct cx_qp *qp;
 	int err = 0;
 
-	if (!qp)
-		return CX_BAD_RES;
 	while (transitions[i].op != c->op)
 		i++;
+	if (transitions[i].to == HCA_QPS_RESET)
+		verbs_requests_run(d->loop);
+	qp = cx_qp_get(d, (u32)cx_get(c->in, rst2init_qp_in, qpn));
+	if (!qp)
+		return CX_BAD_RES;
 	if (transitions[i].context) {
 		cx_attr_in(d, &a, qpc);
 		mask |= qp->service == CX_QP_RC || qp->service == CX_QP_XRC ? transitions[i].rc
@@ -424,6 +433,7 @@ int cx_attach_mcg(struct connectx *d, const struct cx_cmd *c)
 
 int cx_detach_mcg(struct connectx *d, const struct cx_cmd *c)
 {
+	verbs_requests_run(d->loop); /* as in cx_modify_qp(): datagrams that it sent to the group itself */
 	return mcast(d, c, hca_mcast_detach);
 }
 
