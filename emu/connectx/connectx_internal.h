@@ -10,7 +10,7 @@
 
 #define CX_VECTORS    32
 #define CX_EQS        32
-#define CX_EVENTS_MAX 1024       /* events queued while an event queue is full */
+#define CX_EVENTS_MAX 1024       /* events queued while an event queue is full, besides one of each CQ */
 #define CX_PAGES_MAX  (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
 /* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
 #define CX_OWN_QPNS    0x40
@@ -100,6 +100,7 @@ struct cx_eq {
 	bool armed;
 	struct list due; /* events queued until there is room */
 	u32 ndue;
+	struct list due_cqs; /* CQs whose completion event waits for room */
 	u8 eqc[CX_BYTES_eqc];
 };
 
@@ -118,6 +119,7 @@ struct cx_cq {
 	u32 event_pi;            /* index at the last event */
 	u64 event_at;            /* time of the last event, loop clock, ns */
 	struct loop_timer timer; /* of an event that waits */
+	struct list due;         /* in the list due_cqs of its event queue */
 	struct cx_buf buf;
 	struct cx_record record;
 	u8 cqc[CX_BYTES_cqc];
@@ -293,7 +295,7 @@ cx_command cx_special_contexts;
 cx_command cx_create_eq, cx_destroy_eq, cx_query_eq;
 void cx_eq_doorbell(struct connectx *d, u32 uar, u32 value, bool arm);
 void cx_eq_destroy_all(struct connectx *d);
-void cx_event_comp(struct connectx *d, const struct cx_cq *cq);
+void cx_event_comp(struct connectx *d, struct cx_cq *cq);
 void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector);
 struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type);
 void cx_event_raise(void *fe, const struct hca_event *ev);

@@ -231,6 +231,7 @@ int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 	const struct cx_cmd *c = arg;
 	const u8 *ctx = cx_cptr(c->in, create_cq_in, cq_context);
 
+	list_init(&cq->due);
 	cq->eqn = (u32)cx_get(ctx, cqc, c_eqn_or_apu_element);
 	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn])
 		return -EINVAL;
@@ -250,6 +251,7 @@ void cx_cq_fini(struct verbs_cq *base)
 	struct cx_cq *cq = container_of(base, struct cx_cq, cq);
 
 	loop_timer_cancel(&cq->timer);
+	list_del(&cq->due);
 	cx_buf_destroy(cx_of(base->verbs), &cq->buf);
 }
 

@@ -50,17 +50,24 @@ static void eq_interrupt(struct connectx *d, struct cx_eq *eq)
 	vfio_irq(d->vfio, eq->vector);
 }
 
+/* False: there is no room, or others wait for it. */
+static bool event_try(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
+{
+	if (!eq_room(eq) || !list_empty(&eq->due) || !list_empty(&eq->due_cqs))
+		return false;
+	if (eq_put(d, eq, e))
+		eq_interrupt(d, eq);
+	else
+		cx_count(d, CX_CTR_EVENTS_LOST);
+	return true;
+}
+
 static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
 {
 	struct cx_event *copy;
 
-	if (eq_room(eq) && list_empty(&eq->due)) {
-		if (eq_put(d, eq, e))
-			eq_interrupt(d, eq);
-		else
-			cx_count(d, CX_CTR_EVENTS_LOST);
+	if (event_try(d, eq, e))
 		return;
-	}
 	copy = eq->ndue < CX_EVENTS_MAX ? malloc(sizeof(*copy)) : NULL;
 	if (!copy) {
 		cx_count(d, CX_CTR_EVENTS_LOST);
@@ -81,12 +88,28 @@ static void eq_drop_first(struct cx_eq *eq)
 	eq->ndue--;
 }
 
+static struct cx_event comp_event(const struct cx_cq *cq)
+{
+	struct cx_event e = { .type = CX_EVENT_COMP };
+
+	wire_store(e.data + 24, 4, cq->cq.handle);
+	return e;
+}
+
 static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
 {
 	while (!list_empty(&eq->due) && eq_room(eq)) {
 		if (!eq_put(d, eq, list_first(&eq->due, struct cx_event, link)))
 			cx_count(d, CX_CTR_EVENTS_LOST);
 		eq_drop_first(eq);
+	}
+	while (!list_empty(&eq->due_cqs) && eq_room(eq)) {
+		struct cx_cq *cq = list_first(&eq->due_cqs, struct cx_cq, due);
+		struct cx_event e = comp_event(cq);
+
+		list_del(&cq->due);
+		if (!eq_put(d, eq, &e))
+			cx_count(d, CX_CTR_EVENTS_LOST);
 	}
 }
 
@@ -119,14 +142,18 @@ struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type)
 	return NULL;
 }
 
-void cx_event_comp(struct connectx *d, const struct cx_cq *cq)
+/*
+ * A full event queue must lose no completion event: the driver would wait for it without end. Until there is room, one
+ * of the CQ is enough, however often it is armed meanwhile.
+ */
+void cx_event_comp(struct connectx *d, struct cx_cq *cq)
 {
-	struct cx_event e = { .type = CX_EVENT_COMP };
+	struct cx_event e = comp_event(cq);
+	struct cx_eq *eq = d->eq[cq->eqn];
 
 	cx_count(d, CX_CTR_COMP_EVENTS);
-	wire_store(e.data + 24, 4, cq->cq.handle);
-	if (d->eq[cq->eqn])
-		event_put(d, d->eq[cq->eqn], &e);
+	if (eq && !event_try(d, eq, &e) && list_empty(&cq->due))
+		list_add(&eq->due_cqs, &cq->due);
 }
 
 void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector)
@@ -208,6 +235,8 @@ static void eq_destroy(struct connectx *d, struct cx_eq *eq)
 {
 	while (!list_empty(&eq->due))
 		eq_drop_first(eq);
+	while (!list_empty(&eq->due_cqs))
+		list_del(eq->due_cqs.next);
 	cx_buf_destroy(d, &eq->buf);
 	d->eq[eq->eqn] = NULL;
 	free(eq);
@@ -242,6 +271,7 @@ int cx_create_eq(struct connectx *d, const struct cx_cmd *c)
 	if (!eq)
 		return -ENOMEM;
 	list_init(&eq->due);
+	list_init(&eq->due_cqs);
 	err = cx_buf_create(d, &eq->buf, &pages, (u64)ENTRY << log_size, true);
 	if (err) {
 		free(eq);

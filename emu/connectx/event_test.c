@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Completion events: those that wait for room in their event queue, and the arming of CQs. */
+#include "emu/connectx/fixture.h"
+#include "emu/lib/log.h"
+#include "emu/lib/row.h"
+
+/* More than the event queue and the events that the adapter queues for it. */
+#define CQS ((1u << LOG_EQ) + CX_EVENTS_MAX + 60u)
+
+static struct driver d;
+
+/* Creates CQs with a completion in each, and arms them: each has an event. */
+static bool cqs_arm(void)
+{
+	u32 i, cqn;
+
+	for (i = 0; i < CQS; i++) {
+		if (driver_cq(&d, LOG_CQ, &cqn))
+			return false;
+		((struct cx_cq *)table_get(&d.dev->verbs.cqs, cqn))->pi = 1;
+		driver_poke64(&d, d.uar * 4096ull + 0x20, cqn);
+	}
+	return true;
+}
+
+/* Consumes events, and arms the event queue after each. Returns how many CQs have had one. */
+static u32 cqs_notified(void)
+{
+	static u8 seen[1 << 16];
+	const u8 *e;
+	u32 n = 0;
+
+	while ((e = driver_event(&d))) {
+		u32 cqn = (u32)wire_load(e + 32 + 24, 4) & 0xffff;
+
+		n += e[1] == CX_EVENT_COMP && !seen[cqn];
+		seen[cqn] = 1;
+		driver_arm_eq(&d);
+	}
+	return n;
+}
+
+static void full_event_queue(void)
+{
+	row(1, "more armed CQs than the event queue has room for", !driver_start(&d) && cqs_arm());
+	row(2, "all of them have an event", cqs_notified() == CQS && !driver_counter(&d, "events_lost"));
+}
+
+/* CQs and their event queue are destroyed while events wait. */
+static void destroyed(void)
+{
+	struct cx_cq *first, *waits;
+	const u8 *e;
+	u32 i, cqn;
+
+	row(3, "events that wait", !driver_start(&d) && cqs_arm());
+	first = list_first(&d.dev->eq[d.eqn]->due_cqs, struct cx_cq, due);
+	waits = list_entry(first->due.next, struct cx_cq, due);
+	cqn = waits->cq.handle;
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_cq_in, cqn, first->cq.handle);
+	row(4, "a CQ ends", !driver_command(&d, 0x401, 0, 16, 16));
+	for (i = 0; i < 1u << LOG_EQ; i++)
+		driver_event(&d);
+	driver_arm_eq(&d);
+	e = driver_event(&d);
+	row(5, "without its event", e && wire_load(e + 32 + 24, 4) == cqn);
+	memset(d.in, 0, sizeof(d.in));
+	row(6, "the adapter stops", !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d));
+}
+
+int main(void)
+{
+	log_level = LOG_ERROR;
+	if (driver_create(&d) || driver_attach(&d)) {
+		perror("event_test");
+		return 1;
+	}
+	full_event_queue();
+	destroyed();
+	client_close(&d.c);
+	driver_destroy(&d);
+	return rows_end();
+}
