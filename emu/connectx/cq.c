@@ -189,7 +189,10 @@ static void cq_flush(void *fe)
 
 const struct hca_cq_ops cx_cq_ops = { .complete = cq_complete, .flush = cq_flush };
 
-/* Arms the CQ: the driver has polled up to an index, and requests an event for later completions. */
+/*
+ * Arms the CQ: the driver has polled up to an index, and requests an event for later completions. Arming for solicited
+ * completions keeps an earlier arming for the next completion (11.4.2.2).
+ */
 void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 {
 	struct cx_cq *cq = table_get(&d->verbs.cqs, cqn & INDEX);
@@ -201,8 +204,9 @@ void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 		return;
 	}
 	loop_timer_cancel(&cq->timer); /* the driver has polled what it was set for, or it is set again */
-	cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
-	behind = ((solicited ? cq->solicited : cq->pi) - command) & INDEX;
+	if (!solicited || cq->arm == VERBS_ARM_NONE)
+		cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
+	behind = ((cq->arm == VERBS_ARM_SOLICITED ? cq->solicited : cq->pi) - command) & INDEX;
 	if (behind && behind <= BIT(cq->log_size))
 		cq_notify(cq);
 }

@@ -69,6 +69,41 @@ static void destroyed(void)
 	row(6, "the adapter stops", !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d));
 }
 
+/* Posts NOP @index of the queue pair in page 0, whose completion is unsolicited. Returns whether it causes an event. */
+static bool nop_notifies(u32 qpn, u32 index)
+{
+	driver_control(driver_wqe(&d, 0, index), qpn, index, CX_OP_NOP, 16);
+	driver_posted(&d, 0, qpn, index + 1);
+	return driver_poll(&d) && driver_event(&d);
+}
+
+static void arming(void)
+{
+	struct cx_cq *cq;
+	u32 qpn = 0;
+
+	row(10, "a queue pair",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));
+	row(11, "a completion of a CQ that is not armed", !nop_notifies(qpn, 0));
+	driver_arm_cq(&d, true);
+	row(12, "an unsolicited one, where it is armed for solicited ones", !nop_notifies(qpn, 1));
+	driver_arm_cq(&d, false);
+	row(13, "armed for the next one after that", nop_notifies(qpn, 2));
+	driver_arm_cq(&d, false);
+	driver_arm_cq(&d, true);
+	row(14, "armed for solicited ones after that", nop_notifies(qpn, 3));
+	row(15, "once", !nop_notifies(qpn, 4));
+	cq = table_get(&d.dev->verbs.cqs, d.cqn);
+	cq->max_count = 100;
+	cq->period = 100 * NSEC_PER_SEC;
+	driver_arm_cq(&d, false);
+	driver_control(driver_wqe(&d, 0, 5), qpn, 5, CX_OP_NOP, 16);
+	driver_posted(&d, 0, qpn, 6);
+	row(16, "a moderated event", !driver_event(&d) && loop_timer_armed(&cq->timer));
+	driver_arm_cq(&d, true);
+	row(17, "armed for solicited ones after that", loop_timer_armed(&cq->timer));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -78,6 +113,7 @@ int main(void)
 	}
 	full_event_queue();
 	destroyed();
+	arming();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
