@@ -462,7 +462,7 @@ void cx_commands_late(struct loop_timer *t, struct now now)
 	cx_commands(d);
 }
 
-/* Discards all pending commands, at a reset. */
+/* Discards all pending commands, at a reset or when the driver turns the interface off. */
 void cx_commands_forget(struct connectx *d)
 {
 	d->due = d->late = d->waited = d->turn = 0;

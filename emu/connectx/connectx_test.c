@@ -691,6 +691,15 @@ static void firmware_faults(void)
 	row(95, "permanently", e[63] & 1);
 	client_close(&d.c);
 	row(103, "the next driver", !driver_attach(&d) && !nop());
+	e = d.c.mem + AT_QUEUE;
+	ft = arm("t command-delay time=200ms");
+	row(141, "a command is late", nop() == -1);
+	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE) | 0x100);
+	fault_remove(ft);
+	run_for(400 * NSEC_PER_MSEC);
+	row(142, "and is not executed any more when the interface is off", e[63] & 1);
+	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE));
+	row(143, "the next one is", !nop());
 	ft = arm("t command-timeout command=NOP count=1");
 	row(96, "one that never ends", nop() == -1);
 	fault_remove(ft);

@@ -183,12 +183,17 @@ static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
 	}
 }
 
-/* A driver that turns the interface off does not destroy its objects, but reuses their memory. */
+/*
+ * A driver that turns the interface off does not destroy its objects, but reuses their memory, and that of its
+ * commands.
+ */
 static void interface_set(struct connectx *d, u32 state)
 {
 	d->interface = state == INTERFACE_RESET ? INTERFACE_OFF : state;
-	if (d->interface == INTERFACE_OFF)
-		cx_stop(d);
+	if (d->interface != INTERFACE_OFF)
+		return;
+	cx_stop(d);
+	cx_commands_forget(d);
 }
 
 static void segment_write(struct connectx *d, u64 off, u32 value)
