@@ -109,16 +109,22 @@ static void invalid_entries(void)
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
 }
 
+/* ACCESS_REG: writes the port's capability mask to PCAP. */
+static int pcap_write(u32 mask)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, access_register_in, register_id, 0x5001);
+	wire_store(d.in + 20, 4, mask);
+	return driver_command(&d, 0x805, 0, 32, 32);
+}
+
 static void create_objects(void)
 {
 	u32 cqn, key;
 
 	row(21, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, access_register_in, register_id, 0x5001);
-	wire_store(d.in + 20, 4, 1 << 16 | 1 << 2 | 1 << 1);
 	row(29, "capabilities that software sets",
-	    !driver_command(&d, 0x805, 0, 32, 32) && d.port.attr.cap_mask == (1 << 16 | 1 << 1));
+	    !pcap_write(1 << 16 | 1 << 2 | 1 << 1) && d.port.attr.cap_mask == (1 << 16 | 1 << 1));
 	memset(d.in, 0, sizeof(d.in));
 	row(22, "an event queue without pages",
 	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
@@ -737,6 +743,9 @@ static void end(void)
 	row(85, "the next guest starts", !driver_attach(&d) && !driver_start(&d));
 	client_close(&d.c);
 	row(86, "a disconnected guest leaves no objects", !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(134, "capabilities before INIT_HCA", !driver_attach(&d) && !pcap_write(1 << 1) && d.port.attr.cap_mask);
+	client_close(&d.c);
+	row(135, "end with the guest, too", !d.port.attr.cap_mask);
 }
 
 int main(void)

@@ -311,6 +311,9 @@ void cx_stop(struct connectx *d)
 	u32 i;
 
 	loop_task_cancel(&d->stop_task);
+	if (d->caps_set) /* maybe before INIT_HCA */
+		port->ops->set_cap(port, 0, d->caps_set);
+	d->caps_set = 0;
 	if (!d->verbs.ctx)
 		return;
 	loop_poller_del(&d->poller);
@@ -319,9 +322,6 @@ void cx_stop(struct connectx *d)
 		if (d->own[i])
 			cx_special_end(d->own[i]);
 	}
-	if (d->caps_set)
-		port->ops->set_cap(port, 0, d->caps_set);
-	d->caps_set = 0;
 	hca_ctx_destroy(d->verbs.ctx);
 	d->verbs.ctx = NULL;
 	cx_eq_destroy_all(d);
