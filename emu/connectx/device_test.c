@@ -315,6 +315,17 @@ static void refused_transition(void)
 	row(52, "leaves its doorbell record", cx_qp_get(d.dev, a)->record.addr == record);
 	post_nop(0, a, 0);
 	row(53, "and its service", driver_poll(&d) != NULL);
+	memset(d.in, 0, sizeof(d.in));
+	row(54, "SQERR2RTS of one in RTS", driver_modify(&d, 0x506, a, 0) == CX_BAD_QP_STATE);
+	memset(d.c.mem + AT_RECORDS + 64 + 4 * 64, 0, 8);
+	row(55, "a queue pair for memory key requests in ERR", !umr_qp(&a) && !driver_modify(&d, 0x507, a, 0));
+	row(56, "does not become ready to send",
+	    driver_modify(&d, 0x504, a, 0) == CX_BAD_QP_STATE && cx_qp_get(d.dev, a)->state == HCA_QPS_ERR);
+	row(57, "before it is reset",
+	    !driver_modify(&d, 0x50a, a, 0) && !driver_modify(&d, 0x502, a, 0) && !driver_modify(&d, 0x503, a, 0) &&
+		    !driver_modify(&d, 0x504, a, 0));
+	row(58, "2ERR of one in RESET",
+	    !driver_modify(&d, 0x50a, a, 0) && driver_modify(&d, 0x507, a, 0) == CX_BAD_QP_STATE);
 }
 
 /* Puts the doorbell of request 0 of queue pair @qpn, in page 0, and that of command @op into the socket. */

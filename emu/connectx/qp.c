@@ -280,28 +280,32 @@ int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
 
 #define CONNECTED (HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN)
 
+#define IN(state) BIT(HCA_QPS_##state)
+#define ANY       (BIT(HCA_QPS_ERR + 1) - 1)
+
 /*
- * Attributes that each command sets besides its optional parameters: for RC and XRC, for UC, for the datagram services.
+ * By command: the states in which the queue pair may be, and the attributes set besides its optional parameters, for RC
+ * and XRC, for UC, for the datagram services.
  */
 static const struct {
 	u16 op;
-	u8 to;
+	u8 from, to;
 	bool context; /* the command has a QP context */
 	u32 rc, uc, ud;
 } transitions[] = {
-	{ 0x502, HCA_QPS_INIT, true, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS,
+	{ 0x502, IN(RESET), HCA_QPS_INIT, true, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS,
 	  HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY },
-	{ 0x50e, HCA_QPS_INIT, true, 0, 0, 0 },
-	{ 0x503, HCA_QPS_RTR, true, CONNECTED | HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER | HCA_QP_ACCESS_FLAGS,
-	  CONNECTED, 0 },
-	{ 0x504, HCA_QPS_RTS, true,
+	{ 0x50e, IN(INIT), HCA_QPS_INIT, true, 0, 0, 0 },
+	{ 0x503, IN(INIT), HCA_QPS_RTR, true,
+	  CONNECTED | HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER | HCA_QP_ACCESS_FLAGS, CONNECTED, 0 },
+	{ 0x504, IN(RTR), HCA_QPS_RTS, true,
 	  HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_SQ_PSN | HCA_QP_MAX_QP_RD_ATOMIC, HCA_QP_SQ_PSN,
 	  HCA_QP_SQ_PSN },
-	{ 0x505, HCA_QPS_RTS, true, 0, 0, 0 },
-	{ 0x506, HCA_QPS_RTS, true, 0, 0, 0 },
-	{ 0x50c, HCA_QPS_RTS, true, 0, 0, 0 },
-	{ 0x507, HCA_QPS_ERR, false, 0, 0, 0 },
-	{ 0x50a, HCA_QPS_RESET, false, 0, 0, 0 },
+	{ 0x505, IN(RTS), HCA_QPS_RTS, true, 0, 0, 0 },
+	{ 0x506, IN(SQE), HCA_QPS_RTS, true, 0, 0, 0 },
+	{ 0x50c, IN(SQD), HCA_QPS_RTS, true, 0, 0, 0 },
+	{ 0x507, ANY & ~IN(RESET), HCA_QPS_ERR, false, 0, 0, 0 },
+	{ 0x50a, ANY, HCA_QPS_RESET, false, 0, 0, 0 },
 };
 
 /* Attributes by bit of the mask of optional parameters. */
@@ -381,9 +385,9 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 	}
 	a.state = transitions[i].to;
 	/* Refused before it changes the doorbell record of a queue pair in use. */
-	if (c->op == 0x502 && qp_state(d, qp) != HCA_QPS_RESET)
+	if (!(BIT(qp_state(d, qp)) & transitions[i].from))
 		return CX_BAD_QP_STATE;
-	if (c->op == 0x502)
+	if (transitions[i].from == IN(RESET))
 		err = qp_initialise(d, qp, qpc);
 	if (err)
 		return err;
