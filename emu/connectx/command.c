@@ -272,6 +272,8 @@ static int status_of(int err)
 	case -EFAULT:
 	case -EEXIST:
 		return CX_BAD_PARAM;
+	case -ENOENT:
+		return CX_BAD_RES;
 	case -EBUSY:
 		return CX_RES_BUSY;
 	case -ENOMEM:

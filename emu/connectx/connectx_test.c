@@ -118,6 +118,26 @@ static int pcap_write(u32 mask)
 	return driver_command(&d, 0x805, 0, 32, 32);
 }
 
+/* A number that no object has. */
+static void missing_objects(void)
+{
+	static const struct {
+		u16 op;
+		const char *name;
+	} commands[] = {
+		{ 0x202, "DESTROY_MKEY" }, { 0x302, "DESTROY_EQ" },  { 0x401, "DESTROY_CQ" },
+		{ 0x501, "DESTROY_QP" },   { 0x701, "DESTROY_SRQ" }, { 0x772, "DEALLOC_Q_COUNTER" },
+		{ 0x801, "DEALLOC_PD" },   { 0x803, "DEALLOC_UAR" }, { 0x80f, "DEALLOC_XRCD" },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		memset(d.in, 0, sizeof(d.in));
+		wire_store(d.in + 8, 4, 0xfffff0);
+		row_of(commands[i].name, "of no object", driver_command(&d, commands[i].op, 0, 16, 16) == CX_BAD_RES);
+	}
+}
+
 static void create_objects(void)
 {
 	u32 cqn, key;
@@ -136,6 +156,7 @@ static void create_objects(void)
 	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_PARAM);
 	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
 	row(26, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
+	missing_objects();
 	memset(d.in, 0, sizeof(d.in));
 	row(27, "a key of a million pages and more",
 	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
