@@ -40,6 +40,8 @@ static const u16 allowed[] = {
 	__NR_sendto,
 	__NR_recvfrom,
 	__NR_futex,
+	__NR_io_submit,
+	__NR_io_getevents,
 	__NR_sched_yield,
 	__NR_clock_gettime,
 	/* memory */

@@ -307,6 +307,9 @@ int main(int argc, char **argv)
 	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
 	if (d.manager)
 		daemon_shard_start_manager(&d);
+	err = passed_signal_init();
+	if (err)
+		log_at(LOG_INFO, "", "a client may delay others by its eventfd: no AIO: %s", strerror(-err));
 	daemon_confine(net_of(&d));
 	err = loop_run(d.loop);
 	if (err)

@@ -45,8 +45,11 @@ enum passed_kind passed_kind(int fd);
 u64 passed_socket(int fd);
 /* Closes a descriptor that @owner has passed; -1: no effect. Never blocks. */
 void passed_close(int fd, pid_t owner);
-/* Adds 1 to a client's eventfd, unless its counter is full. Never blocks: any process that shares
- * it may have cleared O_NONBLOCK. */
+/*
+ * Adds 1 to a client's eventfd. Never blocks after passed_signal_init(), called once by the process that signals, which
+ * returns -errno if the kernel has no AIO: then a client blocks the caller if it fills the counter at the right moment.
+ */
+int passed_signal_init(void);
 void passed_signal(int fd);
 /* Closes a socket connected to @owner, with the descriptors in its queue. Never blocks. */
 void passed_close_socket(int sock, pid_t owner);

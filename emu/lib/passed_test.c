@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "emu/lib/passed.h"
@@ -230,6 +232,67 @@ static void test_received(void)
 	setrlimit(RLIMIT_NOFILE, &old);
 }
 
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/*
+ * A client that fills the counter and clears O_NONBLOCK, again and again. Exits with 1 if @signals, which the other
+ * process counts, then stops for a second.
+ */
+static void fill(int event, const volatile u64 *signals)
+{
+	u64 v, all = ~0ull - 1;
+	double end = seconds() + 0.3, since;
+
+	while (seconds() < end) {
+		fcntl(event, F_SETFL, O_NONBLOCK);
+		if (read(event, &v, sizeof(v)) < 0 || write(event, &all, sizeof(all)) < 0)
+			continue;
+		fcntl(event, F_SETFL, 0);
+		v = *signals;
+		for (since = seconds(); *signals == v;) {
+			if (seconds() < since + 1)
+				continue;
+			if (read(event, &v, sizeof(v)) > 0) /* lets it go on */
+				_exit(1);
+		}
+	}
+	_exit(0);
+}
+
+static void test_signals(void)
+{
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), status = 1;
+	volatile u64 *signals = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	u64 v = 0, i;
+	pid_t pid;
+	int err;
+
+	passed_signal(event);
+	row(50, "a signal by write()", read(event, &v, sizeof(v)) == sizeof(v) && v == 1);
+	err = passed_signal_init();
+	if (err) {
+		printf("SKIP signals by AIO: %s\n", strerror(-err));
+		return;
+	}
+	for (i = 0; i < 1000; i++)
+		passed_signal(event);
+	row(51, "a thousand by AIO", read(event, &v, sizeof(v)) == sizeof(v) && v == 1000);
+	pid = fork();
+	if (!pid)
+		fill(event, signals);
+	do
+		passed_signal(event);
+	while (++*signals % 64 || !waitpid(pid, &status, WNOHANG));
+	row(52, "a client that fills the counter blocks none", !status);
+	close(event);
+}
+
 int main(void)
 {
 	test_kinds();
@@ -237,5 +300,6 @@ int main(void)
 	test_refused();
 	test_memory();
 	test_received();
+	test_signals();
 	return rows_end();
 }
