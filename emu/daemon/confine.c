@@ -29,6 +29,7 @@ static const u16 allowed[] = {
 	__NR_process_vm_readv,
 	__NR_process_vm_writev,
 	__NR_read,
+	__NR_preadv2,
 	__NR_write,
 	__NR_sendmsg,
 	__NR_recvmsg,

@@ -10,6 +10,7 @@
 
 #include "emu/host/command.h"
 #include "emu/lib/log.h"
+#include "emu/lib/passed.h"
 
 static_assert((int)UV_ARM_NEXT == VERBS_ARM_NEXT && (int)UV_ARM_SOLICITED == VERBS_ARM_SOLICITED, "arming of CQs");
 
@@ -68,10 +69,9 @@ static bool on_sleep(struct loop_poller *p, bool asleep)
 
 static void on_kick(struct loop_fd *w, u32 events, struct now now)
 {
-	u64 v;
+	u64 n;
 
-	if (read(w->fd, &v, sizeof(v)) < 0)
-		return; /* the poller reads the doorbells anyway */
+	passed_take(w->fd, &n); /* the poller reads the doorbells */
 }
 
 /* Its expiry makes the loop run the poller. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left; the refusal of XRC. */
+/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left; kicks; the refusal of XRC. */
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -56,6 +56,22 @@ static void test_few_descriptors(void)
 	close(kick);
 	release(0, all - NEEDS);
 	setrlimit(RLIMIT_NOFILE, &limit);
+	desk_close(&d);
+}
+
+/* As where the program reads its kick between the loop's epoll_wait() and read(). */
+static void test_kick(void)
+{
+	struct uverbs *u;
+	struct desk d;
+
+	desk_open(&d);
+	u = d.file.priv;
+	fcntl(d.kick, F_SETFL, 0);
+	alarm(10);
+	u->kicked.fn(&u->kicked, EPOLLIN, loop_now(d.loop));
+	alarm(0);
+	row(29, "a kick that the program has taken back", true);
 	desk_close(&d);
 }
 
@@ -121,5 +137,6 @@ int main(void)
 {
 	test_xrc();
 	test_few_descriptors();
+	test_kick();
 	return rows_end();
 }

@@ -29,7 +29,8 @@
 #include "emu/lib/rights.h"
 #include "emu/lib/thread.h"
 
-#define SIGNALS 64 /* completions that are reaped together */
+#define SIGNALS 64  /* completions that are reaped together */
+#define NOWAIT  0x8 /* RWF_NOWAIT, as a plain number for sparse */
 
 static struct {
 	aio_context_t ctx;
@@ -279,6 +280,22 @@ void passed_signal(int fd)
 		return;
 	if (poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
 		return; /* no longer an eventfd */
+}
+
+/*
+ * Any process that shares it may have taken the counter since it was found readable, and have cleared O_NONBLOCK: then
+ * read() waits. Linux before 5.8 has only that.
+ */
+int passed_take(int fd, u64 *n)
+{
+	struct iovec iov = { n, sizeof(*n) };
+	ssize_t got = preadv2(fd, &iov, 1, -1, NOWAIT);
+
+	if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+		got = read(fd, n, sizeof(*n));
+	if (got < 0)
+		return -errno;
+	return got == sizeof(*n) ? 0 : -EINVAL;
 }
 
 void passed_close(int fd, pid_t owner)

@@ -51,6 +51,8 @@ void passed_close(int fd, pid_t owner);
  */
 int passed_signal_init(void);
 void passed_signal(int fd);
+/* Takes the counter of an eventfd that a client shares. 0, or -errno: -EAGAIN if it is 0. Never blocks. */
+int passed_take(int fd, u64 *n);
 /* Closes a socket connected to @owner, with the descriptors in its queue. Never blocks. */
 void passed_close_socket(int sock, pid_t owner);
 /*

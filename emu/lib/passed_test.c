@@ -293,6 +293,18 @@ static void test_signals(void)
 	close(event);
 }
 
+static void test_taken(void)
+{
+	int event = eventfd(3, EFD_CLOEXEC);
+	u64 n = 0;
+
+	row(53, "the counter of an eventfd", !passed_take(event, &n) && n == 3);
+	alarm(LINGER / 2);
+	row(54, "that another process has taken, and whose reads wait", passed_take(event, &n) == -EAGAIN);
+	alarm(0);
+	close(event);
+}
+
 int main(void)
 {
 	test_kinds();
@@ -301,5 +313,6 @@ int main(void)
 	test_memory();
 	test_received();
 	test_signals();
+	test_taken();
 	return rows_end();
 }

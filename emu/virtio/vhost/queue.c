@@ -30,10 +30,10 @@ static void on_kick(struct loop_fd *w, u32 events, struct now now)
 {
 	struct vhost_queue *q = container_of(w, struct vhost_queue, kick);
 	u64 n = 0;
-	ssize_t got = read(w->fd, &n, sizeof(n));
+	int err = passed_take(w->fd, &n);
 
-	if (got != (ssize_t)sizeof(n)) {
-		if (got >= 0 || (errno != EAGAIN && errno != EINTR))
+	if (err) {
+		if (err != -EAGAIN && err != -EINTR)
 			loop_fd_del(w); /* not an eventfd, or closed */
 		return;
 	}
