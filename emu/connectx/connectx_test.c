@@ -409,19 +409,19 @@ static void moderation(u32 a)
 
 	while (driver_event(&d))
 		;
-	row(127, "MODIFY_CQ of period and count", !modify_cq(3, 4095, 2));
-	row(128, "the first event, a period after the last",
+	row(151, "MODIFY_CQ of period and count", !modify_cq(3, 4095, 2));
+	row(152, "the first event, a period after the last",
 	    (run_for(5 * NSEC_PER_MSEC), moderated_nop(a, i++) != NULL));
 	while (moderated_nop(a, i++) && ++tries < 1000)
 		;
-	row(129, "one completion has no event yet", tries < 1000);
+	row(153, "one completion has no event yet", tries < 1000);
 	run_for(5 * NSEC_PER_MSEC);
-	row(130, "but a period after the last", driver_event(&d) && !driver_event(&d));
+	row(154, "but a period after the last", driver_event(&d) && !driver_event(&d));
 	for (tries = 0; tries < 1000 && moderated_nop(a, i++); tries++)
 		;
-	row(131, "the second one has it by the count", tries < 1000 && moderated_nop(a, i++));
-	row(132, "a field that is not selected is kept", !modify_cq(1, 0, 7) && queried_count() == 2);
-	row(133, "without a period each completion has an event",
+	row(155, "the second one has it by the count", tries < 1000 && moderated_nop(a, i++));
+	row(156, "a field that is not selected is kept", !modify_cq(1, 0, 7) && queried_count() == 2);
+	row(157, "without a period each completion has an event",
 	    moderated_nop(a, i) && moderated_nop(a, i + 1) && moderated_nop(a, i + 2));
 }
 
