@@ -144,12 +144,15 @@ def serve_files(b):
 @contextlib.contextmanager
 def files_throughout(a, b, server):
     """Guest a gets files from guest b, repeatedly, until some have come after the block; the last one is as sent."""
-    get = f"timeout 20 wget -q -O /tmp/got http://{server}:8000/sent && echo one"
+    get = f"timeout 20 wget -O /tmp/got http://{server}:8000/sent && echo one"
     a.run("rm -f /tmp/go")
     job = a.start(f"until [ -e /tmp/go ]; do {get}; done; {get}", "files")
-    a.wait("grep -q one /tmp/files.log", what="the first file")
+    try:
+        a.wait("grep -qx one /tmp/files.log", what="the first file")
+    except WaitTimeout as e:
+        raise WaitTimeout(f"{e}:\n{a.log('files')}\n{a.run('ip -s addr')}\n{b.run('ip -s addr')}") from None
     yield
-    a.wait("n=$(grep -c one /tmp/files.log); sleep 1; [ $(grep -c one /tmp/files.log) -gt $n ]", 90, "files again")
+    a.wait("n=$(grep -cx one /tmp/files.log); sleep 1; [ $(grep -cx one /tmp/files.log) -gt $n ]", 90, "files again")
     a.run("touch /tmp/go")
     job.wait(90)
     assert a.run("md5sum </tmp/got") == b.run("md5sum </tmp/sent")

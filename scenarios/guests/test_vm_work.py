@@ -74,6 +74,7 @@ def test_streams_share_packages_modules(new_fabric, folder):
     assert any(line.startswith("dummy ") for line in said.splitlines()), said
 
 
+@pytest.mark.model("muslin", reason="a ConnectX needs a real QEMU")
 def test_interrupted_vm_is_silent_and_leaves_nothing(new_fabric):
     """Interrupted before its guest has booted."""
     fabric = new_fabric.up("leafs 1 hosts 1")

@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -42,15 +43,22 @@ def say(text, detail=False):
 
 
 def run(argv, **kw):
+    """The output of a program, which ends with its children, that may still write, when this one is interrupted."""
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **kw}
     try:
-        got = subprocess.run([str(a) for a in argv], check=False, **options)
+        process = subprocess.Popen([str(a) for a in argv], start_new_session=True, **options)
     except FileNotFoundError:
         fail(f"{argv[0]} is missing: `ci/deps vm` installs it")
-    if got.returncode:
-        said = got.stdout.decode(errors="replace")[-2000:]
-        fail(f"{' '.join(map(str, argv))[:200]} ended with {got.returncode}:\n{said}")
-    return got.stdout.decode(errors="replace")
+    try:
+        out = process.communicate()[0].decode(errors="replace")
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()  # until the last of them has closed its output
+        raise
+    if process.returncode:
+        fail(f"{' '.join(map(str, argv))[:200]} ended with {process.returncode}:\n{out[-2000:]}")
+    return out
 
 
 def digest(*parts):
