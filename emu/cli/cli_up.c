@@ -280,6 +280,8 @@ static void down_one(const struct rundir *r)
 			cli_fail(CLI_ERROR, "fabric %s did not exit within %d s and was killed", r->name, DOWN_WAIT);
 		}
 	}
+	if (!rundir_daemon(r)) /* it had been killed, and was still exiting */
+		rundir_remove(r);
 }
 
 int cli_down(int argc, char **argv)

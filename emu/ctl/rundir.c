@@ -15,6 +15,9 @@
 
 #include "emu/ctl/rundir.h"
 
+#define CLAIM_TRIES 20
+#define CLAIM_US    10000
+
 static bool name_valid(const char *name)
 {
 	const char *p;
@@ -126,6 +129,7 @@ static void remove_files(const struct rundir *r)
 int rundir_claim(const struct rundir *r)
 {
 	char path[RUNDIR_PATH_MAX];
+	unsigned int tries = 0;
 	int fd, err;
 
 	/* another fabric may have removed the run directory since rundir_open() */
@@ -134,7 +138,10 @@ int rundir_claim(const struct rundir *r)
 	fd = open(rundir_path(r, RUNDIR_PID, path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB)) {
+	/* A killed daemon releases its lock after its AIO context, which takes some 30 ms. */
+	while ((err = flock(fd, LOCK_EX | LOCK_NB)) && errno == EWOULDBLOCK && tries++ < CLAIM_TRIES)
+		usleep(CLAIM_US);
+	if (err) {
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
 		close(fd);
 		return err;

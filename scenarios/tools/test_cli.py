@@ -78,6 +78,17 @@ def test_down_leaves_nothing(new_fabric):
     assert not list((new_fabric.folder / "run").glob(f"{new_fabric.name}/*sock*"))
 
 
+def test_a_killed_daemon_can_be_replaced_at_once(new_fabric):
+    """While it is still exiting, `up` waits for its lock, and `down` leaves nothing of it."""
+    new_fabric.up("leafs 1 hosts 2")
+    for _ in range(3):
+        os.kill(new_fabric.daemon_pid, signal.SIGKILL)
+        new_fabric.command("up", "leafs 1 hosts 2")
+    os.kill(new_fabric.daemon_pid, signal.SIGKILL)
+    new_fabric.command("down", status=None)
+    assert not list((new_fabric.folder / "run").glob("*/pid"))
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
