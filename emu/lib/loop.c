@@ -250,6 +250,11 @@ void loop_stay_awake(struct loop *loop)
 	stay_awake(loop, LOOP_STAY_NS);
 }
 
+void loop_stop_polling(struct loop *loop)
+{
+	loop->poll_until = 0;
+}
+
 static u32 run_pollers(struct loop *loop)
 {
 	struct list batch;

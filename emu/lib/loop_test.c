@@ -190,6 +190,26 @@ static void test_pollers(void)
 	row(12, "and for as long as the poller requests", slept_at - found_at >= NSEC_PER_MSEC);
 }
 
+static u32 look_and_stop(struct loop_poller *p, struct now now)
+{
+	u32 n = look(p, now);
+
+	if (!n)
+		loop_stop_polling(loop);
+	return n;
+}
+
+static void test_stop_polling(void)
+{
+	struct loop_poller p = { .poll = look_and_stop, .sleep = no_sleep, .stay_ns = NSEC_PER_SEC };
+
+	looks = 0;
+	loop_poller_add(loop, &p);
+	loop_run(loop);
+	loop_poller_del(&p);
+	row(13, "a loop whose poller stops it sleeps after the next look", looks <= 3);
+}
+
 /* The first of three removes the second and itself. */
 static struct loop_poller three[3];
 static u32 polls;
@@ -339,6 +359,7 @@ int main(void)
 	if (!loop)
 		return 1;
 	test_pollers();
+	test_stop_polling();
 	row(19, "a sleep of less than a millisecond is not a whole one",
 	    least_late(400 * NSEC_PER_USEC) <= 400 * NSEC_PER_USEC);
 	loop_destroy(loop);

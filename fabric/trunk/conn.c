@@ -26,6 +26,7 @@
 #define BATCH_BYTES (64u << 10) /* ... and their bytes: the peer processes them while this daemon produces more */
 #define SMALL       512         /* a payload of up to so many bytes is copied */
 #define ACK_DELAY   (3 * NSEC_PER_USEC)
+#define UNREAD      (5 * NSEC_PER_USEC) /* for which an awake peer may leave messages unread */
 
 const char *trunk_conn_name(const struct trunk_conn *c)
 {
@@ -608,6 +609,24 @@ static u32 ring_messages(struct trunk_conn *c, u32 most)
 	return total;
 }
 
+/*
+ * A peer that leaves messages unread, and does not sleep, probably waits for the processor on which this daemon polls
+ * without finding anything. sched_yield() does not help: Linux lets the same task go on if it has had less of the
+ * processor than the other one. A peer that reads nothing for TRUNK_FULL is not waited for.
+ */
+static void ring_let_peer_run(struct trunk_conn *c, struct now now)
+{
+	u64 unread;
+
+	if (!c->tx.shared || !trunk_ring_unread(&c->tx))
+		c->unread_since = 0;
+	else if (!c->unread_since)
+		c->unread_since = now.ns;
+	unread = c->unread_since ? now.ns - c->unread_since : 0;
+	if (unread >= UNREAD && unread < TRUNK_FULL)
+		loop_stop_polling(c->set->loop);
+}
+
 static u32 ring_poll(struct trunk_conn *c, struct now now)
 {
 	u32 n = 0, len;
@@ -621,8 +640,11 @@ static u32 ring_poll(struct trunk_conn *c, struct now now)
 	if (!c->rx.shared)
 		return n;
 	len = ring_messages(c, TRUNK_RING_READ);
-	if (!len)
+	if (!len) {
+		ring_let_peer_run(c, now);
 		return n;
+	}
+	c->unread_since = 0;
 	c->heard = now.ns;
 	if (!c->ended && trunk_ring_free(&c->rx))
 		conn_wake_peer(c);

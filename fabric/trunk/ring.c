@@ -141,6 +141,11 @@ bool trunk_ring_reader_sleeps(const struct trunk_ring *r)
 	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED);
 }
 
+bool trunk_ring_unread(const struct trunk_ring *r)
+{
+	return __atomic_load_n(&r->shared->tail, __ATOMIC_RELAXED) != r->at && !trunk_ring_reader_sleeps(r);
+}
+
 bool trunk_ring_fits(struct trunk_ring *r, u32 len)
 {
 	bool bad = false;

@@ -132,9 +132,34 @@ static void test_sleeps(int n, u32 burst)
 	close(writer_wakes);
 }
 
+static void test_unread(void)
+{
+	struct shared_owner owner = { .sock = -1 };
+	struct trunk_ring tx = { 0 }, rx = { 0 };
+	int memfd = trunk_ring_create(&tx);
+	struct trunk_head h;
+	bool bad, none, some;
+
+	if (trunk_ring_map(&rx, &owner, memfd, dup(tx.event)))
+		exit(1);
+	none = !trunk_ring_unread(&tx) && writer_put(&tx, -1, 1);
+	some = trunk_ring_unread(&tx);
+	trunk_ring_sleep(&rx, true);
+	row(5, "a message is unread while the reader does not sleep", none && some && !trunk_ring_unread(&tx));
+	trunk_ring_sleep(&rx, false);
+	some = trunk_ring_unread(&tx) && trunk_ring_next(&rx, &h, &bad);
+	trunk_ring_read(&rx, message_len(1));
+	trunk_ring_free(&rx);
+	row(6, "until the reader frees it", some && !trunk_ring_unread(&tx));
+	trunk_ring_destroy(&rx);
+	trunk_ring_destroy(&tx);
+	close(memfd);
+}
+
 int main(void)
 {
 	test_sleeps(1, 1);
 	test_sleeps(3, 7);
+	test_unread();
 	return rows_end();
 }

@@ -215,8 +215,9 @@ struct trunk_conn {
 	bool stuck;       /* ... or have waited for TRUNK_FULL, since when there was none */
 	struct loop_timer full;
 	/* written to tx since it was checked for a sleeping reader */
-	bool urgent;   /* something for which a flush has to wake it; or else acknowledgements, for which ... */
-	u64 ack_until; /* ... it is woken at this time of the loop's clock, ns; 0: none */
+	bool urgent;      /* something for which a flush has to wake it; or else acknowledgements, for which ... */
+	u64 ack_until;    /* ... it is woken at this time of the loop's clock, ns; 0: none */
+	u64 unread_since; /* of the loop's clock, ns: the peer, which does not sleep, has not read all of tx; 0: it has */
 	struct ack_delay ack_delay;
 	struct shared_owner owner; /* of rx */
 	int passed[2];             /* the descriptors received last */
@@ -382,6 +383,8 @@ bool trunk_ring_wakes_reader(struct trunk_ring *r);
 void trunk_ring_signal(struct trunk_ring *r); /* wakes the reader. Never blocks. */
 /* A hint without a barrier: may miss that the reader has just gone to sleep. */
 bool trunk_ring_reader_sleeps(const struct trunk_ring *r);
+/* Are there messages that the reader has not processed, although it does not sleep? */
+bool trunk_ring_unread(const struct trunk_ring *r);
 /* Is there space for @len bytes? Also true if the reader's index is invalid. */
 bool trunk_ring_fits(struct trunk_ring *r, u32 len);
 /* Is there space for any message? Also true if the reader's index is invalid. */
