@@ -14,7 +14,7 @@ LOOPBACK = "127.0.0.1:18517"
 PAIRS = 8
 
 
-def write_bw(fabric, client, size=1 << 16, n=10000):
+def write_bw(fabric, client, size=1 << 16, n=40000):
     """MB/s from @client to h1, which is at the first leaf."""
     return perftest((fabric, fabric), ("h1", client), "h1", "ib_write_bw", "-F", "-s", size, "-n", n)[3] * 1.048576
 
@@ -64,7 +64,7 @@ def across_and_within(bench):
         row("64 B latency across : within", f"{us:.1f} us", us / near, "<= 2", us <= 2 * near)
         before = cpu_seconds(one.daemon_pid), cpu_seconds(two.daemon_pid)
         for fabric in one, two:
-            write_bw(fabric, "h3", n=40000)
+            write_bw(fabric, "h3")
         after = cpu_seconds(one.daemon_pid), cpu_seconds(two.daemon_pid)
         for name, i in (("one daemon", 0), ("the daemon of the responder", 1)):
             report(f"  time of {name} for a packet of 4 KiB", f"{(after[i] - before[i]) * 1e9 / 40000 / 16:.0f} ns")
@@ -102,7 +102,7 @@ def over_tcp(bench):
         b.wait_active()
 
         def across():
-            common = ["ib_write_bw", "-R", "-F", "-s", 1 << 16, "-n", 10000]
+            common = ["ib_write_bw", "-R", "-F", "-s", 1 << 16, "-n", 60000]
             _, out = a.pair(("h1", *common), ("h101", *common, "10.0.0.1"), client_fabric=b, timeout=240)
             return last_row(out)[3] * 1.048576
 
