@@ -344,9 +344,9 @@ static bool read_record(struct umad_file *f, bool closed)
 {
 	u8 small[1024], *buf = small;
 	struct iovec iov;
-	ssize_t len;
+	int fd, err = -EINVAL;
+	ssize_t len, got;
 	u32 nfds;
-	int err = -EINVAL;
 
 	if (f->nsends >= SENDS_MAX && !closed) {
 		sock_watch(f);
@@ -361,7 +361,8 @@ static bool read_record(struct umad_file *f, bool closed)
 	if (len > (ssize_t)sizeof(small))
 		buf = len <= UMAD_WRITE_MAX ? malloc((size_t)len) : NULL;
 	iov = (struct iovec){ buf ?: small, buf ? (size_t)len : 1 };
-	if (passed_recv(f->sock.fd, &iov, NULL, 0, &nfds) == len && buf)
+	got = passed_recv(f->sock.fd, &iov, &fd, 1, &nfds);
+	if (got == len && buf && !nfds)
 		err = record_take(f, buf, (size_t)len);
 	else if (!buf)
 		err = -ENOMEM;
@@ -373,7 +374,13 @@ static bool read_record(struct umad_file *f, bool closed)
 		log_at(LOG_DEBUG, mad_port_wire(f->port->mp)->name, "umad: a write of %zd bytes is rejected: %s", len,
 		       strerror(-err));
 	}
-	return true;
+	if (!nfds)
+		return true;
+	/* A write has none. They may be slow to close: no more are accepted. */
+	passed_close(fd, passed_owner(f->sock.fd));
+	shutdown(f->sock.fd, SHUT_RDWR);
+	loop_fd_del(&f->sock);
+	return false;
 }
 
 static void sock_event(struct loop_fd *w, u32 events, struct now now)
