@@ -25,7 +25,6 @@
 #define DEV_BAR     65536u
 #define DEV_TABLE   0x2000
 #define DEV_PBA     0x3000
-#define DEV_AREA    0x8000
 #define DEV_VECTORS 8
 #define DEV_DMA     0x100 /* a write of an address here reads 8 bytes there, and writes them reversed after them */
 #define DEV_RAISE   0x108 /* a write of a vector here raises it */
@@ -33,7 +32,7 @@
 struct device {
 	struct vfio_server *s;
 	u8 reg[DEV_BAR];
-	u32 resets, unmaps, present, absent;
+	u32 resets, unmaps;
 	int dma; /* result of the last DMA */
 	u64 unmapped, unmapped_last;
 };
@@ -85,18 +84,11 @@ static inline void dev_unmap(void *ctx, u64 iova, u64 last)
 	d->unmapped_last = last;
 }
 
-static inline void dev_present(void *ctx, bool here)
-{
-	struct device *d = ctx;
-
-	*(here ? &d->present : &d->absent) += 1;
-}
-
 static const struct vfio_ops dev_ops = {
-	.read = dev_read, .write = dev_write, .reset = dev_reset, .dma_unmap = dev_unmap, .present = dev_present
+	.read = dev_read, .write = dev_write, .reset = dev_reset, .dma_unmap = dev_unmap
 };
 
-static inline struct vfio_server *dev_create(struct device *d, struct loop *loop, const char *path, bool area)
+static inline struct vfio_server *dev_create(struct device *d, struct loop *loop, const char *path)
 {
 	struct vfio_config cfg = {
 		.name = "t",
@@ -113,10 +105,6 @@ static inline struct vfio_server *dev_create(struct device *d, struct loop *loop
 		.vendor_cap = 0x18,
 	};
 
-	if (area) {
-		cfg.bar[0].area_off = DEV_AREA;
-		cfg.bar[0].area_len = 4096;
-	}
 	memset(d, 0, sizeof(*d));
 	d->s = vfio_server_create(loop, path, &cfg, &dev_ops, d);
 	return d->s;

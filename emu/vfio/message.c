@@ -10,16 +10,12 @@
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
 #include "emu/lib/recording.h"
-#include "emu/lib/rights.h"
 #include "emu/vfio/vfio_internal.h"
 
-#define IRQ_DATA    (VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_DATA_EVENTFD)
-#define AREA_ARGSZ  (u32)sizeof(((union vfio_payload *)0)->region)
-#define PLAIN_ARGSZ (u32) offsetof(union vfio_payload, region.id)
+#define IRQ_DATA (VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_DATA_EVENTFD)
 
 static_assert(sizeof(struct vfio_hdr) == 16 && sizeof(struct vfio_write_one) == 24, "wire");
-static_assert(sizeof(((union vfio_payload *)0)->region) == 64, "wire");
-static_assert(sizeof(struct vfio_region_info) == offsetof(union vfio_payload, region.id), "wire");
+static_assert(sizeof(((union vfio_payload *)0)->region) == sizeof(struct vfio_region_info), "wire");
 
 /* Returns the length of the reply in s->in; less than 0: rejected. */
 typedef int handler(struct vfio_server *s);
@@ -50,8 +46,6 @@ static int version(struct vfio_server *s)
 		json_decref(caps);
 	}
 	s->greeted = true;
-	if (s->ops->present)
-		s->ops->present(s->dev, true);
 	s->in.version.minor = 0;
 	return (int)offsetof(union vfio_payload, version.json) + 1 +
 	       snprintf(s->in.version.json, sizeof(s->in.version.json),
@@ -89,32 +83,19 @@ static int device_get_info(struct vfio_server *s)
 	return sizeof(s->in.info);
 }
 
-/* A client with too small a buffer learns the size from argsz; QEMU requires cap_offset even then. */
 static int get_region_info(struct vfio_server *s)
 {
-	u32 index = s->in.region.index, argsz = s->in.region.argsz;
-	const struct vfio_bar *b = index < VFIO_BARS ? &s->cfg.bar[index] : NULL;
+	u32 index = s->in.region.index;
 
-	if (index >= VFIO_PCI_NUM_REGIONS || argsz < PLAIN_ARGSZ)
+	if (index >= VFIO_PCI_NUM_REGIONS || s->in.region.argsz < sizeof(s->in.region))
 		return -EINVAL;
 	memset(&s->in.region, 0, sizeof(s->in.region));
-	s->in.region.argsz = PLAIN_ARGSZ;
+	s->in.region.argsz = sizeof(s->in.region);
 	s->in.region.index = index;
 	s->in.region.size = vfio_region_size(s, index);
 	if (s->in.region.size)
 		s->in.region.flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
-	if (!b || !b->area_len)
-		return (int)PLAIN_ARGSZ;
-	s->in.region.flags |= VFIO_REGION_INFO_FLAG_MMAP | VFIO_REGION_INFO_FLAG_CAPS;
-	s->in.region.argsz = AREA_ARGSZ;
-	s->in.region.cap_offset = PLAIN_ARGSZ;
-	s->in.region.id = VFIO_REGION_INFO_CAP_SPARSE_MMAP;
-	s->in.region.version = 1;
-	s->in.region.areas = 1;
-	s->in.region.area_offset = b->area_off;
-	s->in.region.area_size = b->area_len;
-	s->reply_fd = s->area[index].fd;
-	return (int)(argsz < AREA_ARGSZ ? PLAIN_ARGSZ : AREA_ARGSZ);
+	return sizeof(s->in.region);
 }
 
 static int get_irq_info(struct vfio_server *s)
@@ -241,13 +222,11 @@ static int message_reply(struct vfio_server *s, int got)
 	struct vfio_hdr hdr = { s->hdr.id, s->hdr.command, (u32)sizeof(hdr) + size, VFIO_FLAG_REPLY, 0 };
 	struct iovec iov[2] = { { &hdr, sizeof(hdr) }, { &s->in, size } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	RIGHTS_CONTROL(control, 1) = { 0 };
 
 	if (got < 0) {
 		hdr.flags |= VFIO_FLAG_ERROR;
 		hdr.error = (u32)-got;
 	}
-	rights_put(&msg, control, &s->reply_fd, got > 0 && s->reply_fd >= 0);
 	return sendmsg(s->client.conn.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)hdr.size ? 0 : -EPIPE;
 }
 
@@ -270,7 +249,6 @@ int vfio_message(struct vfio_server *s)
 
 	if (s->hdr.flags & VFIO_FLAG_TYPE || (!s->greeted && c != VFIO_CMD_VERSION))
 		return -EBADMSG;
-	s->reply_fd = -1;
 	message_record(s);
 	if (known)
 		got = payload_size(s) < commands[c].min ? -EINVAL : commands[c].fn(s);

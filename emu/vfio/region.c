@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Accesses to regions: config space, the MSI-X pages of a BAR, the area that the guest maps; the device handles the
- * rest.
+ * Accesses to regions: config space, the MSI-X pages of a BAR; the device handles the rest.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "emu/vfio/vfio_internal.h"
 
@@ -52,20 +47,8 @@ static void msix_read(const struct vfio_server *s, u64 off, u8 *data, u32 len)
 	}
 }
 
-/* Memory of the area, if the access is entirely within it. */
-static u8 *area_at(const struct vfio_server *s, u32 bar, u64 off, u32 len)
-{
-	const struct vfio_bar *b = &s->cfg.bar[bar];
-
-	if (off < b->area_off || off - b->area_off >= b->area_len || len > b->area_len - (off - b->area_off))
-		return NULL;
-	return s->area[bar].ptr + (off - b->area_off);
-}
-
 int vfio_region_read(struct vfio_server *s, u32 region, u64 off, u8 *data, u32 len)
 {
-	const u8 *area;
-
 	if (!region_has(s, region, off, len))
 		return -EINVAL;
 	if (region == VFIO_PCI_CONFIG_REGION_INDEX) {
@@ -73,11 +56,8 @@ int vfio_region_read(struct vfio_server *s, u32 region, u64 off, u8 *data, u32 l
 		return 0;
 	}
 	s->counters[VFIO_CTR_REGION_READS]++;
-	area = area_at(s, region, off, len);
 	if (is_msix(s, region, off, len))
 		msix_read(s, off, data, len);
-	else if (area)
-		memcpy(data, area, len);
 	else
 		s->ops->read(s->dev, region, off, data, len);
 	return 0;
@@ -85,8 +65,6 @@ int vfio_region_read(struct vfio_server *s, u32 region, u64 off, u8 *data, u32 l
 
 int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data, u32 len)
 {
-	u8 *area;
-
 	if (!region_has(s, region, off, len))
 		return -EINVAL;
 	if (region == VFIO_PCI_CONFIG_REGION_INDEX) {
@@ -94,61 +72,8 @@ int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data
 		return 0;
 	}
 	s->counters[VFIO_CTR_REGION_WRITES]++;
-	area = area_at(s, region, off, len);
 	if (is_msix(s, region, off, len))
 		return 0;
-	if (area)
-		memcpy(area, data, len);
-	else
-		s->ops->write(s->dev, region, off, data, len);
+	s->ops->write(s->dev, region, off, data, len);
 	return 0;
-}
-
-/* Creates a file of the whole BAR's size, so that offsets are those in the BAR; only the area is allocated. */
-static int area_init(struct vfio_server *s, u32 bar)
-{
-	const struct vfio_bar *b = &s->cfg.bar[bar];
-	int fd = memfd_create("bar", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	void *p;
-
-	if (fd < 0)
-		return -errno;
-	s->area[bar].fd = fd;
-	/* The client has the file, too: it must not resize it. */
-	if (ftruncate(fd, (off_t)b->size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return -errno;
-	p = mmap(NULL, b->area_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->area_off);
-	if (p == MAP_FAILED)
-		return -errno;
-	s->area[bar].ptr = p;
-	return 0;
-}
-
-int vfio_region_init(struct vfio_server *s)
-{
-	int err = 0;
-	u32 i;
-
-	for (i = 0; i < VFIO_BARS; i++)
-		s->area[i].fd = -1;
-	for (i = 0; i < VFIO_BARS && !err; i++)
-		err = s->cfg.bar[i].area_len ? area_init(s, i) : 0;
-	return err;
-}
-
-void vfio_region_fini(struct vfio_server *s)
-{
-	u32 i;
-
-	for (i = 0; i < VFIO_BARS; i++) {
-		if (s->area[i].ptr)
-			munmap(s->area[i].ptr, s->cfg.bar[i].area_len);
-		if (s->area[i].fd >= 0)
-			close(s->area[i].fd);
-	}
-}
-
-void *vfio_area(const struct vfio_server *s, u32 bar)
-{
-	return bar < VFIO_BARS ? s->area[bar].ptr : NULL;
 }

@@ -24,15 +24,10 @@ u64 vfio_counter(const struct vfio_server *s, enum vfio_counter c)
 /* Keeps the eventfds: QEMU does not set them again when the guest resets the function itself. */
 void vfio_server_reset(struct vfio_server *s)
 {
-	u32 i;
-
 	s->counters[VFIO_CTR_RESETS]++;
 	s->ops->reset(s->dev);
 	vfio_config_reset(s);
 	s->pending = 0;
-	for (i = 0; i < VFIO_BARS; i++)
-		if (s->area[i].ptr)
-			madvise(s->area[i].ptr, s->cfg.bar[i].area_len, MADV_REMOVE);
 }
 
 static void drop_fds(struct vfio_server *s)
@@ -56,11 +51,8 @@ static void qemu_closed(struct client_socket *c)
 	drop_fds(s);
 	s->queued = 0;
 	s->greeted = false;
-	if (!greeted)
-		return;
-	if (s->ops->present)
-		s->ops->present(s->dev, false);
-	vfio_server_reset(s);
+	if (greeted)
+		vfio_server_reset(s);
 }
 
 /* Takes the message at @at of the queue: its bytes; 0: it is incomplete, -EBADMSG: its size is none that a message has. */
@@ -150,16 +142,12 @@ struct vfio_server *vfio_server_create(struct loop *loop, const char *path, cons
 	s->cfg = *cfg;
 	s->ops = ops;
 	s->dev = dev;
-	s->reply_fd = -1;
 	for (i = 0; i < VFIO_VECTORS_MAX; i++)
 		s->vector[i] = -1;
 	vfio_config_init(s);
-	err = vfio_region_init(s);
-	if (!err)
-		err = client_socket_init(&s->client, loop, path, &qemu_ops);
+	err = client_socket_init(&s->client, loop, path, &qemu_ops);
 	if (!err)
 		return s;
-	vfio_region_fini(s);
 	free(s);
 	errno = -err;
 	return NULL;
@@ -175,7 +163,6 @@ void vfio_server_destroy(struct vfio_server *s)
 		return;
 	s->ops = &none;
 	client_socket_fini(&s->client);
-	vfio_region_fini(s);
 	free(s);
 }
 

@@ -22,12 +22,6 @@ struct vfio_server;
 struct vfio_bar {
 	u64 size; /* a power of 2, at least 4096; 0: none */
 	bool mem64, prefetchable;
-	/*
-	 * These bytes (whole pages) are memory that the guest maps: accesses to them cause no callback, the device
-	 * polls vfio_area(). 0: none. The guest's first accesses to other bytes of the BAR
-	 * are slower then.
-	 */
-	u64 area_off, area_len;
 };
 
 struct vfio_config {
@@ -52,7 +46,8 @@ struct vfio_ops {
 	void (*write)(void *dev, u32 bar, u64 off, const void *buf, u32 len);
 	/*
 	 * Function level reset, or reset of the guest by itself or by QEMU: state as after power-on. DMA must have
-	 * ended on return.
+	 * ended on return. After the client has disconnected, all memory is unmapped (without dma_unmap()), and a reset
+	 * follows.
 	 */
 	void (*reset)(void *dev);
 	/*
@@ -60,11 +55,6 @@ struct vfio_ops {
 	 * addresses): the device must drop all pointers and work that refer to them. NULL: it has none.
 	 */
 	void (*dma_unmap)(void *dev, u64 iova, u64 last);
-	/*
-	 * The client connects or disconnects. After a disconnect all memory is unmapped (without dma_unmap()), and a
-	 * reset follows. May be NULL.
-	 */
-	void (*present)(void *dev, bool here);
 };
 
 /*
@@ -77,9 +67,6 @@ struct vfio_server *vfio_server_create(struct loop *loop, const char *path, cons
 void vfio_server_destroy(struct vfio_server *s);
 bool vfio_connected(const struct vfio_server *s);
 const char *vfio_path(const struct vfio_server *s);
-
-/* Memory of the BAR's area, zeroed by a reset. NULL: it has none. */
-void *vfio_area(const struct vfio_server *s, u32 bar);
 
 /*
  * Guest memory at @iova, valid until the next return to the loop or dma_unmap(); NULL unless all @len bytes are in one

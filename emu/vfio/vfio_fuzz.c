@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!loop) {
 		client_path(path, sizeof(path));
 		loop = loop_create();
-		dev_create(&dev, loop, path, true);
+		dev_create(&dev, loop, path);
 	}
 	if (!dev.s || client_open(&c, loop, path) || (size && data[0] & 1 && !client_start(&c)))
 		abort();

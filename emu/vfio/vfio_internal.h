@@ -67,10 +67,6 @@ union vfio_payload {
 	struct {
 		u32 argsz, flags, index, cap_offset;
 		u64 size, offset;
-		/* Capability of a region with an area that the client may map. */
-		u16 id, version;
-		u32 next, areas, reserved;
-		u64 area_offset, area_size;
 	} region;
 	struct {
 		u32 argsz, flags, index, count;
@@ -103,10 +99,6 @@ struct vfio_server {
 	struct client_socket client;
 	bool greeted; /* VERSION was received */
 	u8 config[VFIO_CONFIG_LEN], writable[VFIO_CONFIG_LEN];
-	struct {
-		int fd;
-		u8 *ptr;
-	} area[VFIO_BARS];
 	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
 	u32 nmaps;
 	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
@@ -120,7 +112,6 @@ struct vfio_server {
 	union vfio_payload in;
 	int fds[VFIO_FDS_MAX];
 	u32 nfds;
-	int reply_fd; /* sent with the reply, but not closed; -1: none */
 };
 
 /* config.c: config space */
@@ -143,8 +134,6 @@ void vfio_irq_deliver(struct vfio_server *s);                    /* raises pendi
 int vfio_region_read(struct vfio_server *s, u32 region, u64 off, u8 *data, u32 len);
 int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data, u32 len);
 u64 vfio_region_size(const struct vfio_server *s, u32 region);
-int vfio_region_init(struct vfio_server *s); /* creates the areas */
-void vfio_region_fini(struct vfio_server *s);
 
 /* server.c: any reset of the function */
 void vfio_server_reset(struct vfio_server *s);
