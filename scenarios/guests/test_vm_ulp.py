@@ -152,6 +152,9 @@ def test_block_device(request, net, two, kind):
         request.getfixturevalue("rnbd")
     target, attach, detach = BLOCK[kind]
     b.run(target)
+    # Linux's ib_core overlooks an ARP response that comes before its request is in the list (rdma_resolve_ip()), and
+    # waits for all of the timeout then: 30 s for RNBD, which itself waits no longer.
+    a.ping("10.0.0.5")
     a.run(attach)
     device = a.wait(ATTACHED, what="the disk").strip()
     write = WRITE.format(device)
