@@ -189,6 +189,7 @@ static void gaps(u32 a, u32 b)
 	cx_set(w + 64, mkc, len, 8);
 	driver_data(driver_data(w + 128, 4, d.lkey, driver_addr(AT_DATA + 0x5002)), 4, d.lkey,
 		    driver_addr(AT_DATA + 0x5102));
+	driver_data(w + 160, 0x80000000, 0x40000, 0x209e2143); /* left in the queue, behind the ranges */
 	driver_posted(&d, 0, a, 10);
 	row(47, "of ranges of another key", sent(driver_poll(&d), CX_OP_UMR, a, 7));
 	s = driver_control(driver_wqe(&d, 1, 1), b, 1, CX_OP_WRITE, 48);

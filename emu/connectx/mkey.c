@@ -107,6 +107,20 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n)
 	return i;
 }
 
+/*
+ * The ranges that a key of @len bytes needs. The driver fills the request up to a block, and those behind it have what
+ * was in the queue before.
+ */
+static u32 ranges_of_len(const struct hca_sge *range, u32 n, u64 len)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < n && sum < len; i++)
+		sum += range[i].length;
+	return i;
+}
+
 /* Sets @bytes of entries from number @first on; those beyond the key's size are padding. */
 static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes)
 {
@@ -336,6 +350,7 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 		wr->pages = list;
 	} else {
 		wr->npages = ranges_in(list, u.data ? u.data : raw, min(u.bytes / OCTOWORD, m.entries));
+		wr->npages = ranges_of_len(list, wr->npages, cx_get(u.mkc, mkc, len));
 		wr->ranges = list;
 		wr->mw_type_reg = 1;
 		if (!wr->npages)
