@@ -344,9 +344,9 @@ static bool read_record(struct umad_file *f, bool closed)
 {
 	u8 small[1024], *buf = small;
 	struct iovec iov;
-	int fd, err = -EINVAL;
 	ssize_t len, got;
-	u32 nfds;
+	int err = -EINVAL;
+	bool refused;
 
 	if (f->nsends >= SENDS_MAX && !closed) {
 		sock_watch(f);
@@ -361,8 +361,9 @@ static bool read_record(struct umad_file *f, bool closed)
 	if (len > (ssize_t)sizeof(small))
 		buf = len <= UMAD_WRITE_MAX ? malloc((size_t)len) : NULL;
 	iov = (struct iovec){ buf ?: small, buf ? (size_t)len : 1 };
-	got = passed_recv(f->sock.fd, &iov, &fd, 1, &nfds);
-	if (got == len && buf && !nfds)
+	got = passed_recv_none(f->sock.fd, &iov);
+	refused = got < 0 && errno == EBADMSG;
+	if (got == len && buf)
 		err = record_take(f, buf, (size_t)len);
 	else if (!buf)
 		err = -ENOMEM;
@@ -374,10 +375,8 @@ static bool read_record(struct umad_file *f, bool closed)
 		log_at(LOG_DEBUG, mad_port_wire(f->port->mp)->name, "umad: a write of %zd bytes is rejected: %s", len,
 		       strerror(-err));
 	}
-	if (!nfds)
+	if (!refused)
 		return true;
-	/* A write has none. They may be slow to close: no more are accepted. */
-	passed_close(fd, passed_owner(f->sock.fd));
 	shutdown(f->sock.fd, SHUT_RDWR);
 	loop_fd_del(&f->sock);
 	return false;

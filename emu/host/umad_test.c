@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "emu/lib/rights.h"
+#include "emu/lib/passed_fixture.h"
 #include "emu/mad/fixture.h"
 
 #define CLASS MAD_CLASS_SUBN_ADM
@@ -389,15 +389,11 @@ static bool many_requests(struct cable *c)
 /* No write of a program has descriptors: with one, the file accepts no more. */
 static bool descriptors(struct cable *c)
 {
-	RIGHTS_CONTROL(control, 1) = { 0 };
-	struct iovec iov = { "x", 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct app a;
 	u8 byte;
 
 	app_open(c, &a);
-	rights_put(&msg, control, &a.fd, 1);
-	CHECK(sendmsg(a.fd, &msg, MSG_NOSIGNAL) == 1);
+	CHECK(pass(a.fd, &a.fd, 1));
 	cable_run(c, 0);
 	CHECK(bad_writes(&a) == 1);
 	CHECK(read(a.fd, &byte, 1) == 0 && send(a.fd, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);

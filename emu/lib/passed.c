@@ -404,6 +404,19 @@ ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *n
 	return got;
 }
 
+ssize_t passed_recv_none(int sock, const struct iovec *iov)
+{
+	u32 nfds;
+	int fd;
+	ssize_t got = passed_recv(sock, iov, &fd, 1, &nfds);
+
+	if (!nfds)
+		return got;
+	passed_close(fd, passed_owner(sock));
+	errno = EBADMSG;
+	return -1;
+}
+
 void passed_stats(struct passed_stats *st)
 {
 	pthread_mutex_lock(&closer.lock);

@@ -39,6 +39,11 @@ pid_t passed_owner(int sock);
  * their number in *nfds; closes the others. Returns the number of bytes, or -1 with errno.
  */
 ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *nfds);
+/*
+ * The same for a socket whose messages have no descriptors: those of one that has are closed, and -1 with EBADMSG is
+ * returned. The caller receives no more then: closing them may take long.
+ */
+ssize_t passed_recv_none(int sock, const struct iovec *iov);
 /* By its name in /proc: fstat() would call the file system, which may be a program that never responds. */
 enum passed_kind passed_kind(int fd);
 /* Identifies the socket of @fd among all sockets; 0: not a socket. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a descriptor whose close() takes long. */
+/* For tests: passing descriptors, and one whose close() takes long. */
 #ifndef MUSLIN_LIB_PASSED_FIXTURE_H
 #define MUSLIN_LIB_PASSED_FIXTURE_H
 
@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "emu/lib/passed.h"
+#include "emu/lib/rights.h"
 
 #define LINGER 60 /* seconds */
 
@@ -30,6 +33,17 @@ static inline int slow_socket(int *peer)
 		;
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	return fd;
+}
+
+/* Passes @n descriptors with one byte. */
+static inline bool pass(int sock, const int *fds, u32 n)
+{
+	RIGHTS_CONTROL(control, PASSED_MAX) = { 0 };
+	struct iovec iov = { "x", 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	rights_put(&msg, control, fds, n);
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) == 1;
 }
 
 #endif

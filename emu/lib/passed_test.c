@@ -17,7 +17,6 @@
 
 #include "emu/lib/passed.h"
 #include "emu/lib/passed_fixture.h"
-#include "emu/lib/rights.h"
 #include "emu/lib/row.h"
 
 #define WAIT 20000
@@ -59,17 +58,6 @@ static bool ended(int sock)
 	return poll(&p, 1, WAIT) == 1 && recv(sock, &c, 1, MSG_DONTWAIT) == 0;
 }
 
-static void pass(int sock, const int *fds, u32 n)
-{
-	RIGHTS_CONTROL(control, PASSED_MAX) = { 0 };
-	struct iovec iov = { "x", 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	rights_put(&msg, control, fds, n);
-	if (sendmsg(sock, &msg, 0) != 1)
-		exit(1);
-}
-
 static void test_kinds(void)
 {
 	int p[2], s[2], event = eventfd(0, EFD_CLOEXEC), memory = memfd_create("x", MFD_CLOEXEC);
@@ -108,7 +96,8 @@ static void test_slow(void)
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, queued))
 		exit(1);
 	fd = slow_socket(&peer[n - 1]);
-	pass(queued[0], &fd, 1);
+	if (!pass(queued[0], &fd, 1))
+		exit(1);
 	close(fd);
 	passed_close_socket(queued[1], 8);
 	row(10, "slow ones, and those queued behind them, do not block", stats().closed <= closed + 1);
@@ -203,7 +192,8 @@ static void test_received(void)
 	fds[PASSED_MAX - 1] = slow_socket(&peer);
 	for (i = 0; i < PASSED_MAX - 1; i++)
 		fds[i] = 0;
-	pass(s[1], fds, PASSED_MAX);
+	if (!pass(s[1], fds, PASSED_MAX))
+		exit(1);
 	close(fds[PASSED_MAX - 1]);
 	getrlimit(RLIMIT_NOFILE, &old);
 	few = (struct rlimit){ 64, old.rlim_max };

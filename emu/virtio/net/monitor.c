@@ -27,13 +27,9 @@ static void monitor_on_readable(struct loop_fd *w, u32 events, struct now now)
 	struct vnet_monitor *m = container_of(w, struct vnet_monitor, fd);
 	char answer[4096];
 	const struct iovec iov = { answer, sizeof(answer) };
-	int fd;
-	u32 nfds;
-	ssize_t n = passed_recv(w->fd, &iov, &fd, 1, &nfds);
+	ssize_t n = passed_recv_none(w->fd, &iov);
 
-	if (nfds)
-		passed_close(fd, passed_owner(w->fd));
-	if (!n || nfds || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
 		vnet_monitor_close(m);
 }
 

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "emu/lib/rights.h"
+#include "emu/lib/passed_fixture.h"
 #include "emu/lib/row.h"
 #include "emu/virtio/net/fixture.h"
 #include "emu/wire/inet.h"
@@ -269,16 +269,6 @@ static int monitor_pair(int *fd, const char *netdev)
 	return socketpair(AF_UNIX, SOCK_STREAM, 0, fd) ? -errno : vnet_set_monitor(c.net, fd[1], netdev);
 }
 
-static bool pass(int fd)
-{
-	RIGHTS_CONTROL(control, 1) = { 0 };
-	struct iovec iov = { "x", 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	rights_put(&msg, control, &fd, 1);
-	return sendmsg(fd, &msg, 0) == 1;
-}
-
 static bool disconnected(int fd)
 {
 	char byte;
@@ -305,7 +295,7 @@ static void test_carrier(void)
 	c.station.up = false;
 	row(54, "one opened while the link is down", !monitor_pair(fd, "net0") && said(fd[0], HELLO LINK("false")));
 	c.station.up = true;
-	row(57, "one that passes a descriptor is disconnected", pass(fd[0]) && disconnected(fd[0]));
+	row(57, "one that passes a descriptor is disconnected", pass(fd[0], &fd[0], 1) && disconnected(fd[0]));
 	close(fd[0]);
 	row(55, "an invalid name", monitor_pair(fd, "net0\"") == -EINVAL && !recv(fd[0], &fd[1], 1, 0));
 	close(fd[0]);
