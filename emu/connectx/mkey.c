@@ -80,8 +80,9 @@ static u32 page_shift_of(const u8 *mkc)
 /* ---- entries ---- */
 
 /*
- * Convert @n entries from the adapter's format. ranges_in() returns the number of ranges: an empty one and those after
- * it are padding.
+ * Convert @n entries from the adapter's format. ranges_in() returns the number of ranges for a key of @len bytes: an
+ * empty one and those after it are padding, and those behind the length what was in the queue before, as the driver
+ * fills a request up to a block.
  */
 static void pages_in(u64 *page, const u8 *raw, u32 n)
 {
@@ -91,11 +92,12 @@ static void pages_in(u64 *page, const u8 *raw, u32 n)
 		page[i] = wire_load(raw + i * sizeof(u64), sizeof(u64)) & PAGE_MASK;
 }
 
-static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n)
+static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n, u64 len)
 {
+	u64 sum = 0;
 	u32 i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && sum < len; i++) {
 		const u8 *r = raw + (size_t)i * OCTOWORD;
 
 		range[i] = (struct hca_sge){ .length = (u32)wire_load(r, 4),
@@ -103,21 +105,8 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n)
 					     .addr = wire_load(r + 8, 8) };
 		if (!range[i].length)
 			break;
-	}
-	return i;
-}
-
-/*
- * The ranges that a key of @len bytes needs. The driver fills the request up to a block, and those behind it have what
- * was in the queue before.
- */
-static u32 ranges_of_len(const struct hca_sge *range, u32 n, u64 len)
-{
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < n && sum < len; i++)
 		sum += range[i].length;
+	}
 	return i;
 }
 
@@ -139,7 +128,7 @@ static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u3
 		pages_in(e.page, raw, n);
 		return hca_mkey_set_pages(d->verbs.ctx, key, first, e.page, n);
 	}
-	n = ranges_in(e.range, raw, n);
+	n = ranges_in(e.range, raw, n, ~0ull);
 	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n) : 0;
 }
 
@@ -349,8 +338,8 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 		pages_in(list, u.data ? u.data : raw, wr->npages);
 		wr->pages = list;
 	} else {
-		wr->npages = ranges_in(list, u.data ? u.data : raw, min(u.bytes / OCTOWORD, m.entries));
-		wr->npages = ranges_of_len(list, wr->npages, cx_get(u.mkc, mkc, len));
+		wr->npages = ranges_in(list, u.data ? u.data : raw, min(u.bytes / OCTOWORD, m.entries),
+				       cx_get(u.mkc, mkc, len));
 		wr->ranges = list;
 		wr->mw_type_reg = 1;
 		if (!wr->npages)
