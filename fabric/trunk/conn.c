@@ -616,14 +616,13 @@ static u32 ring_messages(struct trunk_conn *c, u32 most)
  */
 static void ring_let_peer_run(struct trunk_conn *c, struct now now)
 {
-	u64 unread;
-
-	if (!c->tx.shared || !trunk_ring_unread(&c->tx))
+	if (!c->tx.shared || !trunk_ring_unread(&c->tx)) {
 		c->unread_since = 0;
-	else if (!c->unread_since)
+		return;
+	}
+	if (!c->unread_since)
 		c->unread_since = now.ns;
-	unread = c->unread_since ? now.ns - c->unread_since : 0;
-	if (unread >= UNREAD && unread < TRUNK_FULL)
+	if (now.ns - c->unread_since >= UNREAD && now.ns - c->unread_since < TRUNK_FULL)
 		loop_stop_polling(c->set->loop);
 }
 
