@@ -117,7 +117,6 @@ struct client {
 	/* the last reply */
 	struct vfio_hdr hdr;
 	union vfio_payload in;
-	int got_fd;
 };
 
 static inline void client_path(char *path, size_t size)
@@ -139,7 +138,6 @@ static inline int client_open(struct client *c, struct loop *loop, const char *p
 
 	memset(c, 0, sizeof(*c));
 	c->loop = loop;
-	c->got_fd = -1;
 	memset(c->event, -1, sizeof(c->event));
 	c->memfd = memfd_create("guest", MFD_CLOEXEC);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -159,8 +157,6 @@ static inline void client_close(struct client *c)
 	for (i = 0; i < DEV_VECTORS; i++)
 		if (c->event[i] >= 0)
 			close(c->event[i]);
-	if (c->got_fd >= 0)
-		close(c->got_fd);
 	close(c->fd);
 	close(c->memfd);
 	munmap(c->mem, CLIENT_MEM);
@@ -190,21 +186,12 @@ static inline void client_send(struct client *c, u16 command, u32 flags, const v
 /* Receives the reply in c->hdr and c->in. Returns the length of its payload, or its error; -EPIPE: there is none. */
 static inline int client_reply(struct client *c)
 {
-	RIGHTS_CONTROL(control, 1) = { 0 };
 	struct iovec iov[2] = { { &c->hdr, sizeof(c->hdr) }, { &c->in, sizeof(c->in) } };
-	struct msghdr msg = {
-		.msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)
-	};
-	ssize_t n = recvmsg(c->fd, &msg, (c->loop ? MSG_DONTWAIT : 0) | MSG_CMSG_CLOEXEC);
-	int fd = -1;
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(c->fd, &msg, c->loop ? MSG_DONTWAIT : 0);
 
 	if (n < (ssize_t)sizeof(c->hdr) || c->hdr.size != n || !(c->hdr.flags & VFIO_FLAG_REPLY) || c->hdr.id != 77)
 		return -EPIPE;
-	if (rights_get(&msg, &fd, 1)) {
-		if (c->got_fd >= 0)
-			close(c->got_fd);
-		c->got_fd = fd;
-	}
 	return c->hdr.flags & VFIO_FLAG_ERROR ? -(int)c->hdr.error : (int)(n - (ssize_t)sizeof(c->hdr));
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Accesses to regions: config space, the MSI-X pages of a BAR; the device handles the rest.
- */
+/* Accesses to regions: config space, the MSI-X pages of a BAR; the device handles the rest. */
 #include <errno.h>
 
 #include "emu/vfio/vfio_internal.h"
@@ -72,8 +70,7 @@ int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data
 		return 0;
 	}
 	s->counters[VFIO_CTR_REGION_WRITES]++;
-	if (is_msix(s, region, off, len))
-		return 0;
-	s->ops->write(s->dev, region, off, data, len);
+	if (!is_msix(s, region, off, len))
+		s->ops->write(s->dev, region, off, data, len);
 	return 0;
 }
