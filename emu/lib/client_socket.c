@@ -12,12 +12,27 @@
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
 
+/*
+ * Takes what the client has sent, up to a message with descriptors. A close() with unread messages gives the client
+ * ECONNRESET instead of the end of the stream; QEMU 11.1's vfio-user client aborts at it (it sets its error twice).
+ */
+static void discard_unread(int sock)
+{
+	char buf[16384];
+	struct iovec iov = { buf, sizeof(buf) };
+
+	shutdown(sock, SHUT_RDWR); /* the client cannot queue any more */
+	while (passed_recv_none(sock, &iov) > 0)
+		;
+}
+
 void client_socket_disconnect(struct client_socket *c)
 {
 	if (c->conn.fd < 0)
 		return;
 	c->ops->closed(c);
 	loop_fd_del(&c->conn);
+	discard_unread(c->conn.fd);
 	passed_close_socket(c->conn.fd, c->pid);
 	c->conn.fd = c->memory.sock = -1;
 	c->lost_memory += c->memory.lost;

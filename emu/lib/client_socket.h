@@ -37,7 +37,11 @@ int client_socket_init(struct client_socket *c, struct loop *loop, const char *p
 		       const struct client_socket_ops *ops);
 /* Closes the connection, and removes the path. */
 void client_socket_fini(struct client_socket *c);
-void client_socket_disconnect(struct client_socket *c); /* no effect without a client */
+/*
+ * The client gets the end of the stream, also with messages unread, unless these have descriptors. No effect without a
+ * client.
+ */
+void client_socket_disconnect(struct client_socket *c);
 static inline bool client_socket_connected(const struct client_socket *c)
 {
 	return c->conn.fd >= 0;

@@ -3,6 +3,7 @@
  * The server with a conforming client and with a misbehaving one: messages, memory, regions, vectors, resets,
  * connections.
  */
+#include "emu/lib/passed.h"
 #include "emu/vfio/fixture.h"
 
 #include "emu/lib/row.h"
@@ -405,10 +406,35 @@ static void test_flood(struct loop *loop)
 	client_close(&c);
 }
 
+/* What @c receives after the device's socket is closed, which a thread does: 0 at the end of the stream, or -errno. */
+static int client_end_of_stream(struct client *c)
+{
+	struct passed_stats st;
+	u8 buf[64];
+	ssize_t n;
+
+	do
+		passed_stats(&st);
+	while (st.waiting && !usleep(1000));
+	do
+		n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	while (n > 0);
+	return n ? -errno : 0;
+}
+
 static void test_coming_and_going(struct loop *loop)
 {
 	struct client c, other;
-	u32 resets;
+	u32 resets, i;
+
+	client_open(&c, loop, path);
+	if (!client_start(&c))
+		abort();
+	for (i = 0; i < 100; i++)
+		write_put(&c, 0x500, i, 8);
+	client_socket_disconnect(&dev.s->client);
+	row(99, "disconnected with messages unread: the end of the stream", !client_end_of_stream(&c));
+	client_close(&c);
 
 	client_open(&c, loop, path);
 	row(100, "a driver starts", client_start(&c) && vfio_connected(dev.s));
