@@ -97,7 +97,6 @@ def kill_daemon(fabric):
     os.kill(fabric.daemon_pid, signal.SIGKILL)
     with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-    os.close(fabric.hold)
 
 
 def replace_daemon(fabric):
