@@ -155,6 +155,7 @@ class Fabric:
                 topology = path
             argv.append(topology)
         # The daemon exits when the write end is closed, by down() or because this process has ended.
+        self._release_hold()
         end, self.hold = os.pipe()
         self.recorded = None
         argv[1:1] = ["--hold", str(end)]
@@ -193,12 +194,15 @@ class Fabric:
         for p in self.processes:
             p.kill()
         self.command("down", status=None)
-        if self.hold is not None:
-            os.close(self.hold)
-            self.hold = None
+        self._release_hold()
         reports = "\n".join(f.read_text(errors="replace") for f in sorted(self.folder.glob("sanitizer.*")))
         if reports:
             raise FabricError(f"sanitizers (SAN=1) report of muslin's programs:\n{reports}")
+
+    def _release_hold(self):
+        if self.hold is not None:
+            os.close(self.hold)
+            self.hold = None
 
     # Faults
 

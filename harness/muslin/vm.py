@@ -64,8 +64,11 @@ class VM:
         except socket.timeout:  # before Python 3.10 it is no TimeoutError
             said = self.console_text()[-4000:]
             raise AssertionError(f"the guest on {self.host} did not respond in time:\n{said}") from None
+        except ConnectionResetError:  # a command was on its way
+            data = b""
         if not data:
-            raise AssertionError(f"the guest on {self.host} has exited:\n{self.console_text()[-4000:]}")
+            said = f"{self.process.wait(GRACE, status=None)[-2000:]}\n{self.console_text()[-4000:]}"
+            raise AssertionError(f"the guest on {self.host} has exited:\n{said}")
         self.buffer += data
 
     def _read_until(self, last, end):
