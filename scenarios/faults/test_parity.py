@@ -254,16 +254,10 @@ def test_a_connection_outlasts_a_link_that_is_down(all_links, link):
     """A link that is down for a second, during traffic; for InfiniBand see test_fault_links.py."""
     one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
     args = ["-a", all_links.ip(two), "-C", 150, "-S", 200, "-V"]
-    with all_links.fault(two, "delay", time="3ms", **MATCH[link]):  # or it would end too early
-        server = all_links.start(two, "rping", "-s", *args)
-        client = all_links.start(one, "rping", "-c", "-v", *args)
-
-        def flows():
-            if not client.running():  # the server was not listening yet
-                client.restart()
-            return client.output.count("ping data") > 10
-
-        wait_until(flows, 20, "traffic", 0.02)
+    with all_links.fault(two, "delay", time="3ms", **MATCH[link]) as delay:  # or it would end too early
+        server, client = all_links.start_pair(
+            (two, "rping", "-s", *args), (one, "rping", "-c", "-v", *args), lambda: delay.hits > 30
+        )
         with all_links.fault(two, "down", for_="1s") as down:
             wait_until(lambda: all_links.port(two)["state"] == "Active", 10, "the port", 0.05)
             assert down.hits == 1 and client.running()

@@ -72,15 +72,14 @@ def test_a_stall_ends(two):
 def test_a_stall_ends_when_it_is_cleared(two):
     args = ["-a", two.ip["w1"], "-V", "-C", 50, "-p", free_port()]
     with two.a.fault("w1", "stall", nth=20) as fault:
-        server = two.a.start("w1", "rping", "-s", *args)
-        client = two.b.start("w2", "rping", "-c", *args, "-v")
-
-        def stalled():
-            if not client.running():  # the server was not listening yet
-                client.restart()
-            return fault.hits == 1
-
-        wait_until(stalled, 30, "the stall", 0.2)
+        server, client = two.a.start_pair(
+            ("w1", "rping", "-s", *args),
+            ("w2", "rping", "-c", *args, "-v"),
+            lambda: fault.hits,
+            client_fabric=two.b,
+            timeout=30,
+            what="the stall",
+        )
     assert client.wait(30).count("ping data") == 50
     server.wait(30)
 

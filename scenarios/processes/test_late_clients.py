@@ -162,15 +162,14 @@ def test_programs_that_are_stopped(new_fabric, hosts, copies):
     rping = pathlib.Path(shutil.which("rping"))
     args = ["stdbuf", "-oL", unreadable(fabric, rping) if copies else rping, "-V", "-v", "-S", "64"]
     args += ["-p", free_port(), "-a", fabric.ip(hosts[0]), "-C", "100000000"]
-    ends = [fabric.start(hosts[0], *args, "-s")]
-    ends.append(fabric.start(hosts[1], *args, "-c"))
-
-    def connected():
-        if not ends[1].running():  # the server was not listening yet
-            ends[1].restart()
-        return "ping data" in ends[1].output
-
-    wait_until(connected, 20, "a connection", 0.2)
+    client = fabric.host(hosts[1])
+    sent = client.counters["port_xmit_packets"]
+    ends = fabric.start_pair(
+        (hosts[0], *args, "-s"),
+        (hosts[1], *args, "-c"),
+        lambda: client.counters["port_xmit_packets"] > sent + 1000,
+        what="a connection",
+    )
 
     def pings():
         return min(end.output.count("ping data") for end in ends)
