@@ -76,6 +76,7 @@ static inline struct uv_host *desk_find(void *arg, const char *name)
 static inline pid_t desk_program(void)
 {
 	static pid_t pid;
+	pid_t parent = getpid();
 
 	if (pid)
 		return pid;
@@ -83,6 +84,8 @@ static inline pid_t desk_program(void)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* the parent had ended before */
+		_exit(0);
 	for (;;)
 		pause();
 }
