@@ -105,8 +105,8 @@ class Fabric:
         """
         Runs @server = (host, argv...) and @client = (host, argv...) against each other and returns both outputs; the
         client's host is one of this fabric or of @client_fabric. The client starts when the server has printed @ready;
-        with None it starts at once, and again while its connection is refused or one of them prints a match of
-        @restart (see muslin.pair).
+        with None it starts at once, and both start again while its connection is refused or one of them prints a
+        match of @restart (see muslin.pair).
         """
         srv, clients = self.start(*server), client_fabric or self
         if ready:

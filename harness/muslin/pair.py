@@ -20,9 +20,8 @@ CONNECT_SECONDS = 20
 
 def run(server, start_client, timeout, restart=RESTART_BOTH):
     """
-    Runs clients, each created by @start_client(), until one succeeds, and returns its output. A client whose
-    connection was refused starts again; when a client or @server (a Process) prints a match of @restart, so does the
-    server.
+    Runs clients, each created by @start_client(), until one succeeds, and returns its output. After one whose
+    connection was refused, or when it or @server (a Process) has printed a match of @restart, both start again.
     """
     pauses = (0.1 * 2**n for n in itertools.count())
 
