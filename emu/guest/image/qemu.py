@@ -37,8 +37,15 @@ done
 
 
 def die_with_parent():
-    """Runs in the child: a guest does not outlive who started it, whatever the end."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    """Returns a function for the child: a guest does not outlive the process that started it, whatever the end."""
+    parent = os.getpid()
+
+    def in_child():
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # the parent had ended before
+            os._exit(1)
+
+    return in_child
 
 
 def newer(wanted, arch):

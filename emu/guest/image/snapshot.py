@@ -155,7 +155,7 @@ def take(argv, size, out):
     argv = [*argv, *memory_argv(memory, size), *monitor.argv()]
     argv += ["-chardev", f"socket,id=console,fd={there.fileno()}", "-serial", "chardev:console", "-no-reboot"]
     fds = [memory, monitor.there.fileno(), there.fileno()]
-    process = subprocess.Popen(argv, pass_fds=fds, stdin=subprocess.DEVNULL, preexec_fn=qemu.die_with_parent)
+    process = subprocess.Popen(argv, pass_fds=fds, stdin=subprocess.DEVNULL, preexec_fn=qemu.die_with_parent())
     try:
         there.close()
         monitor.begin()
