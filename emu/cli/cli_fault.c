@@ -14,7 +14,7 @@
 static void fault_usage(void)
 {
 	cli_fail(CLI_USAGE, "usage: muslin fault [--name FABRIC] add PLACE FAULT [KEY=VALUE...] | list [--json] | "
-			    "clear [ID|PLACE]");
+			    "clear [ID|PLACE|all]");
 }
 
 /* Joins the words to a line. */

@@ -229,7 +229,7 @@ static int cmd_link(int argc, char **argv)
 	json_t *req;
 
 	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down")))
-		cli_fail(CLI_USAGE, "usage: muslin link [--name FABRIC] NODE:PORT up|down");
+		cli_fail(CLI_USAGE, "usage: muslin link [--name FABRIC] NODE[:PORT] up|down");
 	req = json_pack("{s:s, s:s, s:s}", "command", "link", "place", argv[1], "state", argv[2]);
 	json_decref(cli_request(cli_connect_place(argv[1]), req));
 	return CLI_OK;
@@ -320,11 +320,12 @@ static const struct command {
 	{ "trace", cli_trace,
 	  "[-w FILE [-C MB [-W FILES]]] [-c COUNT] [--duration SECONDS] [-s BYTES] NODE[:PORT] [KEY=VALUE...]",
 	  "capture packets as pcapng, all or those that match", false },
-	{ "link", cmd_link, "NODE:PORT up|down", "set a link up or down", false },
+	{ "link", cmd_link, "NODE[:PORT] up|down", "set a link up or down", false },
 	{ "mode", cmd_mode, "HOST [v1|v2]", "RoCE version of new connections", false },
 	{ "partitions", cmd_partitions, "[FILE]", "reload the subnet manager's partitions", false },
 	{ "fault", cli_fault, "add PLACE FAULT [KEY=VALUE...]", "inject a fault; see muslin-fault(5)", false },
-	{ "fault", cli_fault, "list [--json] | clear [ID|PLACE]", "armed faults and their hits; remove faults", false },
+	{ "fault", cli_fault, "list [--json] | clear [ID|PLACE|all]", "armed faults and their hits; remove faults",
+	  false },
 	{ "top", cli_top, "[-n COUNT] [--interval SECONDS]", "live rates of all links; q quits", false },
 	{ "metrics", cli_metrics, "[NODE | --listen [ADDRESS:]PORT]", "counters for Prometheus", false },
 	{ "timeline", cli_timeline, "[--start]", "events since the start, as JSON", false },
