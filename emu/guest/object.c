@@ -269,6 +269,9 @@ int mu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_at
 {
 	int err = 0;
 
+	/* Checked first: the program maps the new ring only if the whole call succeeds. */
+	if (mask & IB_SRQ_MAX_WR && mask & IB_SRQ_LIMIT && attr->srq_limit > attr->max_wr)
+		return -EINVAL;
 	if (mask & IB_SRQ_MAX_WR)
 		err = udata ? srq_resize(to_mu_srq(ibsrq), attr->max_wr, udata) : -EOPNOTSUPP;
 	if (err || !(mask & IB_SRQ_LIMIT))

@@ -125,6 +125,9 @@ int uv_modify_srq(struct uv_call *c)
 	srq = table_get(&c->u->verbs.srqs, cmd.srq_handle);
 	if (!srq)
 		return -EINVAL;
+	/* Checked first: the program maps the new ring only if the whole command succeeds. */
+	if (cmd.attr_mask & SRQ_MAX_WR && cmd.attr_mask & SRQ_LIMIT && cmd.srq_limit > cmd.max_wr)
+		return -EINVAL;
 	if (cmd.attr_mask & SRQ_MAX_WR)
 		err = srq_resize(c, srq, cmd.max_wr);
 	if (!err && cmd.attr_mask & SRQ_LIMIT)

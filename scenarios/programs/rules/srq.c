@@ -257,6 +257,28 @@ static void resize_below(struct scene *s)
 	send_n(s, 4);
 }
 
+/* A limit that the new size does not permit: the SRQ is as before, and takes receives. */
+static void resize_refused(struct scene *s)
+{
+	struct ibv_srq_attr a = { .max_wr = 100, .srq_limit = 101 }, before, after;
+
+	EXPECT(s, !ibv_query_srq(s->end[RESP].srq, &before));
+	EXPECT(s, ibv_modify_srq(s->end[RESP].srq, &a, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == EINVAL);
+	EXPECT(s, !ibv_query_srq(s->end[RESP].srq, &after) && after.max_wr == before.max_wr && !after.srq_limit);
+	post_recvs(s, RESP, 2, (struct recv){ .id = 4 });
+	send_n(s, 6);
+}
+
+/* Both at once: fewer receives than the limit are posted. */
+static void resize_with_limit(struct scene *s)
+{
+	struct ibv_srq_attr a = { .max_wr = 100, .srq_limit = 100 };
+
+	EXPECT(s, !ibv_modify_srq(s->end[RESP].srq, &a, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
+	EXPECT(s, wait_event(s, RESP, IBV_EVENT_SRQ_LIMIT_REACHED));
+	send_n(s, 4);
+}
+
 /* A queue pair of one PD with an SRQ of another: the receives use the SRQ's PD. */
 static void other_pd(struct scene *s)
 {
@@ -450,6 +472,19 @@ static const struct rule rows[] = {
 	  .clause = "11.2.3.3: resize",
 	  FOUR,
 	  .action = resize_limit,
+	  .req = { OK, OK, OK, OK },
+	  .resp = { OK, OK, OK, OK },
+	  .event = { 0, EV(SRQ_LIMIT_REACHED) } },
+	{ .name = "a resize with a limit above the new size changes nothing",
+	  .clause = "11.2.3.3: limit exceeds the size",
+	  FOUR,
+	  .action = resize_refused,
+	  .req = { OK, OK, OK, OK, OK, OK },
+	  .resp = { OK, OK, OK, OK, OK, OK } },
+	{ .name = "a resize sets a limit of the new size",
+	  .clause = "11.2.3.3: resize",
+	  FOUR,
+	  .action = resize_with_limit,
 	  .req = { OK, OK, OK, OK },
 	  .resp = { OK, OK, OK, OK },
 	  .event = { 0, EV(SRQ_LIMIT_REACHED) } },
