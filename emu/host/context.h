@@ -45,6 +45,7 @@ struct uv_qp {
 	struct verbs_qp qp;
 	u64 user_handle;
 	u32 async_events;
+	bool sq_sig_all;
 	struct uv_ring sq, rq;
 	u64 *rejected;     /* with check_posts: a bit for each rejected slot of the send queue; NULL: none */
 	u32 posts_checked; /* slot up to which posts were accepted or rejected */

@@ -14,6 +14,7 @@ int uv_qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool srq, 
 	int err = uv_ring_create(u, &qp->sq, (u32)sizeof(struct rxe_send_wqe) + room, init->max_send_wr);
 
 	qp->user_handle = ((const struct ib_uverbs_ex_create_qp *)arg)->user_handle;
+	qp->sq_sig_all = init->sq_sig_all;
 	if (!err && !srq)
 		err = uv_ring_create(u, &qp->rq,
 				     (u32)(sizeof(struct rxe_recv_wqe) + init->max_recv_sge * sizeof(struct rxe_sge)),
@@ -159,6 +160,7 @@ int uv_query_qp(struct uv_call *c)
 	resp.max_send_sge = base->limits.max_sge;
 	resp.max_recv_sge = base->max_recv_sge;
 	resp.max_inline_data = base->limits.max_inline;
+	resp.sq_sig_all = qp->sq_sig_all;
 	uv_call_out(c, &resp, sizeof(resp));
 	return 0;
 }

@@ -290,6 +290,17 @@ static void query_tells(struct scene *s)
 	EXPECT(s, a.qp_access_flags == IBV_ACCESS_REMOTE_READ && a.sq_psn == 0x777);
 }
 
+/* The attributes that creation has set. */
+static void query_tells_creation(struct scene *s)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	EXPECT(s, !ibv_query_qp(s->end[REQ].qp, &a, IBV_QP_STATE, &init));
+	EXPECT(s, init.qp_type == IBV_QPT_RC && init.send_cq == s->end[REQ].scq && init.recv_cq == s->end[REQ].rcq);
+	EXPECT(s, !init.srq && init.sq_sig_all == (int)s->rule->arg);
+}
+
 static void reset_forgets(struct scene *s)
 {
 	struct ibv_qp_init_attr init;
@@ -572,6 +583,14 @@ static const struct rule rows[] = {
 			 .min_rnr_timer = 17,
 			 .access = IBV_ACCESS_REMOTE_READ,
 			 .psn = 0x777 } },
+	{ .name = "query returns whether every send request is signaled",
+	  .clause = "11.2.5.3: query",
+	  .action = query_tells_creation,
+	  .arg = 1,
+	  .knob[REQ].sig = 1 },
+	{ .name = "query returns whether send requests are signaled one by one",
+	  .clause = "11.2.5.3: query",
+	  .action = query_tells_creation },
 	{ .name = "RESET forgets attributes",
 	  .clause = "10.3.1.1: attributes are those of creation",
 	  .action = reset_forgets,
