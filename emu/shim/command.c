@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -408,17 +407,20 @@ static void awaited_release(void *arg)
 	shim_file_put(f);
 }
 
-/* @cancel: the state of cancellation that the program has set. */
-static int event_wait(struct shim_file *f, int cancel)
+/*
+ * @cancel: the state of cancellation that the program has set. GET_EVENT of the kernel continues after a handler of a signal with
+ * SA_RESTART; recv() does so, poll() does not.
+ */
+static ssize_t event_wait(struct shim_file *f, int cancel)
 {
-	struct pollfd p = { .fd = f->kick, .events = POLLIN };
-	int n;
+	char byte;
+	ssize_t n;
 
 	if (!awaited_is_released)
 		awaited_is_released = !__cxa_thread_atexit_impl(awaited_release, NULL, &__dso_handle);
 	awaited = f;
 	pthread_setcancelstate(cancel, NULL);
-	n = REAL(poll)(&p, 1, -1);
+	n = recv(f->kick, &byte, 1, MSG_PEEK);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	awaited = NULL;
 	return n;

@@ -36,6 +36,12 @@ def test_close_waits_for_the_thread_that_reads_events(shared_fabric, program):
     assert shared_fabric.run("h1", program("close_channel"), shared_fabric.ip("h5")) == "waits\n"
 
 
+def test_waiting_for_events_restarts_after_signals(shared_fabric, program):
+    """As system calls do where the handler has SA_RESTART, such as those of signal(3)."""
+    said = shared_fabric.run("h1", program("signals"), "10.255.255.250")
+    assert said.splitlines() == ["signals: RDMA_CM_EVENT_ADDR_ERROR", "signals: Interrupted system call"]
+
+
 @pytest.mark.parametrize("size", [64, 16384])
 def test_ucmatose(shared_fabric, size):
     args = ["ucmatose", "-c", "4", "-C", "20", "-S", str(size)]
