@@ -29,8 +29,7 @@ static int set_id(struct ucma_call *c, struct rdma_id *id, const struct rdma_ucm
 		rdma_id_set_tos(id, v);
 		return 0;
 	case RDMA_OPTION_ID_REUSEADDR:
-		rdma_id_set_reuse(id, flag);
-		return 0;
+		return rdma_id_set_reuse(id, flag);
 	case RDMA_OPTION_ID_AFONLY:
 		return rdma_id_set_v6only(id, flag);
 	default:

@@ -88,7 +88,7 @@ static void test_binding(struct ucma_fixture *f)
 	row(0, "bind to the own address", try_bind(f, a, 0x0a000001, 7471) == 0);
 	row(0, "bound twice", try_bind(f, a, 0x0a000001, 7472) == -EINVAL);
 	row(0, "the port is taken", try_bind(f, b, 0x0a000001, 7471) == -EADDRINUSE);
-	row(0, "the port is taken by a wildcard", try_bind(f, b, 0, 7471) == -EADDRINUSE);
+	row(0, "the port is taken, for any address", try_bind(f, b, 0, 7471) == -EADDRNOTAVAIL);
 	row(0, "the same port in another space", try_bind(f, c, 0x0a000001, 7471) == 0);
 	row(0, "a stranger's address", try_bind(f, b, 0x0a000002, 7471) == -EADDRNOTAVAIL);
 	cmd.addr_size = 3;
@@ -121,7 +121,7 @@ static void test_loopback(struct ucma_fixture *f)
 
 	row(0, "bind to a loopback address", try_bind(f, a, INADDR_LOOPBACK, 7481) == 0);
 	row(0, "a loopback address attaches no device", port_of(f, a) == 0);
-	row(0, "its port is that of any address", try_bind(f, b, 0x0a000001, 7481) == -EADDRINUSE);
+	row(0, "its port is that of any address", try_bind(f, b, 0x0a000001, 7481) == -EADDRNOTAVAIL);
 	row(0, "bind to the own address", try_bind(f, c, 0x0a000001, 7482) == 0);
 	row(0, "the own address attaches a device", port_of(f, c) == 1);
 }
@@ -175,27 +175,73 @@ static const struct {
 	{ "a path cut short", RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 71, 71, -EINVAL },
 };
 
+/* The value is @v in the first of @extra bytes. */
+static ssize_t set_option(struct ucma_fixture *f, u32 id, u32 level, u32 optname, u32 optlen, u8 v, size_t extra)
+{
+	struct rdma_ucm_set_option opt = { .id = id, .level = level, .optname = optname, .optlen = optlen };
+	struct rdma_ucm_cmd_hdr hdr = { .cmd = RDMA_USER_CM_CMD_SET_OPTION, .in = sizeof(opt) };
+	u8 buf[256] = { 0 };
+	size_t len = 0;
+	int fd = -1;
+
+	memcpy(buf, &hdr, sizeof(hdr));
+	memcpy(buf + sizeof(hdr), &opt, sizeof(opt));
+	buf[sizeof(hdr) + sizeof(opt)] = v;
+	return ucma_file_ops.command(&f->file[0], buf, sizeof(hdr) + sizeof(opt) + extra, -1, f->out, &len, &fd);
+}
+
 static void test_options(struct ucma_fixture *f)
 {
 	u32 a = create(f, RDMA_PS_TCP);
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(options); i++) {
-		struct rdma_ucm_set_option opt = {
-			.id = a, .level = options[i].level, .optname = options[i].optname, .optlen = options[i].optlen
-		};
-		struct rdma_ucm_cmd_hdr hdr = { .cmd = RDMA_USER_CM_CMD_SET_OPTION, .in = sizeof(opt) };
-		u8 buf[256] = { 0 };
-		size_t len = 0;
-		int fd = -1;
-		ssize_t n;
+		ssize_t n =
+			set_option(f, a, options[i].level, options[i].optname, options[i].optlen, 0, options[i].extra);
 
-		memcpy(buf, &hdr, sizeof(hdr));
-		memcpy(buf + sizeof(hdr), &opt, sizeof(opt));
-		n = ucma_file_ops.command(&f->file[0], buf, sizeof(hdr) + sizeof(opt) + options[i].extra, -1, f->out,
-					  &len, &fd);
 		row(0, options[i].name, options[i].want < 0 ? n == options[i].want : n > 0);
 	}
+}
+
+static ssize_t set_reuse(struct ucma_fixture *f, u32 id, bool on)
+{
+	ssize_t n = set_option(f, id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 4, on, 4);
+
+	return n < 0 ? n : 0;
+}
+
+static ssize_t try_listen(struct ucma_fixture *f, u32 id)
+{
+	struct rdma_ucm_listen cmd = { .id = id };
+	ssize_t n = command(f, 0, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0, -1);
+
+	return n < 0 ? n : 0;
+}
+
+static ssize_t destroy(struct ucma_fixture *f, int file, u32 id)
+{
+	struct rdma_ucm_destroy_id cmd = { .id = id };
+
+	return command(f, file, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), 4, -1);
+}
+
+static void test_reuse(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP);
+
+	row(0, "REUSEADDR on and off before bind", !set_reuse(f, a, true) && !set_reuse(f, a, false));
+	row(0, "on", !set_reuse(f, a, true) && !set_reuse(f, b, true));
+	row(0, "two ids are bound to one address",
+	    !try_bind(f, a, 0x0a000001, 7483) && !try_bind(f, b, 0x0a000001, 7483));
+	row(0, "on while bound", !set_reuse(f, a, true));
+	row(0, "not off while bound", set_reuse(f, a, false) == -EINVAL);
+	row(0, "no listener while the port is shared", try_listen(f, a) == -EADDRINUSE);
+	row(0, "a listener then", destroy(f, 0, b) > 0 && !try_listen(f, a));
+	row(0, "not on of a listener", set_reuse(f, a, true) == -EINVAL);
+	row(0, "not off of a listener", set_reuse(f, a, false) == -EINVAL);
+	b = create(f, RDMA_PS_TCP);
+	row(0, "a listener's port is not shared",
+	    !set_reuse(f, b, true) && try_bind(f, b, 0x0a000001, 7483) == -EADDRINUSE);
 }
 
 /* ---- events ---- */
@@ -347,13 +393,6 @@ static u32 listen_on(struct ucma_fixture *f, u64 uid)
 	return resp.id;
 }
 
-static ssize_t destroy(struct ucma_fixture *f, int file, u32 id)
-{
-	struct rdma_ucm_destroy_id cmd = { .id = id };
-
-	return command(f, file, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), 4, -1);
-}
-
 static ssize_t migrate(struct ucma_fixture *f, int to, u32 id, int from_fd)
 {
 	struct rdma_ucm_migrate_id cmd = { .id = id };
@@ -475,7 +514,7 @@ static void test_service_ranges(struct ucma_fixture *f)
 		{ 0x0000000000000000, 0xfffffffff0000000, -EADDRINUSE },
 		{ 0x0000000001000000, 0xffffffffff000000, -EADDRINUSE },
 		{ 0x0000000001061234, ~0ull, 0 }, /* a TCP port */
-		{ 0x0000000001061234, ~0ull, -EADDRINUSE },
+		{ 0x0000000001061234, ~0ull, -EADDRNOTAVAIL },
 	};
 	struct rdma_ucm_bind bind = { .addr_size = sizeof(struct sockaddr_ib) };
 	struct sockaddr_ib ib = { .sib_family = AF_IB };
@@ -528,6 +567,7 @@ int main(void)
 								  test_loopback,
 								  test_states,
 								  test_options,
+								  test_reuse,
 								  test_events,
 								  test_leave,
 								  test_own_events,

@@ -167,9 +167,12 @@ u32 rdma_id_space_qkey(const struct rdma_id *id)
 	return id->ps == RDMA_SPACE_IPOIB && broadcast ? broadcast->qkey : RDMA_UDP_QKEY;
 }
 
-void rdma_id_set_reuse(struct rdma_id *id, bool on)
+int rdma_id_set_reuse(struct rdma_id *id, bool on)
 {
+	if (id->state != RDMA_IDLE && (!on || id->state == RDMA_LISTEN))
+		return -EINVAL;
 	id->reuse = on;
+	return 0;
 }
 
 int rdma_id_set_v6only(struct rdma_id *id, bool on)
@@ -214,36 +217,36 @@ static enum rdma_space space_of(const struct rdma_id *id, const union rdma_socka
 	return 0;
 }
 
-/* Whether @other has the same port number and conflicts with @id. */
-static bool id_collide(const struct rdma_id *id, const struct rdma_id *other, bool listen)
-{
-	if (other == id || space_of(other, &other->src) != space_of(id, &id->src) ||
-	    rdma_sockaddr_port(&other->src) != rdma_sockaddr_port(&id->src))
-		return false;
-	if (!listen && id->reuse && other->reuse && other->state != RDMA_LISTEN)
-		return false;
-	if (listen && other->state != RDMA_LISTEN && id->reuse && other->reuse)
-		return false;
-	if (id->src.sa.sa_family != other->src.sa.sa_family && (id->v6only || other->v6only))
-		return false;
-	if (!id->port || !other->port) /* any address */
-		return true;
-	return rdma_sockaddr_same(&id->src, &other->src);
-}
-
 static struct list *owners_of_port(struct rdma_id *id)
 {
 	return &id->host->owners[rdma_sockaddr_port(&id->src) % RDMA_OWNERS];
 }
 
-static bool port_taken(struct rdma_id *id, bool listen)
+static bool is_other_of_port(const struct rdma_id *id, const struct rdma_id *other)
+{
+	return other != id && space_of(other, &other->src) == space_of(id, &id->src) &&
+	       rdma_sockaddr_port(&other->src) == rdma_sockaddr_port(&id->src);
+}
+
+/*
+ * Whether another id has the port number: as the kernel's cma_check_port(), -EADDRNOTAVAIL if one of both has any
+ * address, -EADDRINUSE if they have the same. @reuse: ids may share it that all have REUSEADDR.
+ */
+static int port_check(struct rdma_id *id, bool reuse)
 {
 	const struct rdma_id *other;
 
-	list_for_each (other, owners_of_port(id), port_link)
-		if (id_collide(id, other, listen))
-			return true;
-	return false;
+	list_for_each (other, owners_of_port(id), port_link) {
+		if (!is_other_of_port(id, other) || (reuse && other->reuse))
+			continue;
+		if (id->src.sa.sa_family != other->src.sa.sa_family && (id->v6only || other->v6only))
+			continue;
+		if (!id->port || !other->port)
+			return -EADDRNOTAVAIL;
+		if (rdma_sockaddr_same(&id->src, &other->src))
+			return -EADDRINUSE;
+	}
+	return 0;
 }
 
 static int take_ephemeral(struct rdma_id *id)
@@ -252,7 +255,7 @@ static int take_ephemeral(struct rdma_id *id)
 
 	for (i = 0; i < EPHEMERAL_COUNT; i++) {
 		rdma_sockaddr_set_port(&id->src, (u16)(EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT));
-		if (!port_taken(id, false))
+		if (!port_check(id, false))
 			return 0;
 	}
 	return -EADDRNOTAVAIL;
@@ -260,14 +263,11 @@ static int take_ephemeral(struct rdma_id *id)
 
 static int take_port(struct rdma_id *id)
 {
-	int err = 0;
+	int err;
 
 	if (!space_of(id, &id->src)) /* a service ID outside the port spaces is used unchanged */
 		return 0;
-	if (!rdma_sockaddr_port(&id->src))
-		err = take_ephemeral(id);
-	else if (port_taken(id, false))
-		err = -EADDRINUSE;
+	err = rdma_sockaddr_port(&id->src) ? port_check(id, id->reuse) : take_ephemeral(id);
 	if (!err)
 		list_add(owners_of_port(id), &id->port_link);
 	return err;
@@ -331,8 +331,12 @@ int rdma_id_listen(struct rdma_id *id)
 		return err;
 	if (id->state != RDMA_BOUND)
 		return -EINVAL;
-	if (!list_empty(&id->port_link) && port_taken(id, true))
-		return -EADDRINUSE;
+	if (!list_empty(&id->port_link) && id->reuse) { /* a listener shares its port with none */
+		err = port_check(id, false);
+		if (err)
+			return err;
+		id->reuse = false;
+	}
 	if (id->src.sa.sa_family == AF_IB && list_empty(&id->port_link))
 		mask = be64_to_cpu((__force __be64)id->src.ib.sib_sid_mask);
 	if (list_empty(&id->port_link) &&

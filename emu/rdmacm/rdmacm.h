@@ -117,7 +117,7 @@ int rdma_id_established(struct rdma_id *id);
 /* Attributes for hca_qp_modify() to @state (INIT, RTR, RTS) with their mask. */
 int rdma_id_qp_attr(struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *attr, u32 *mask);
 
-void rdma_id_set_reuse(struct rdma_id *id, bool on);
+int rdma_id_set_reuse(struct rdma_id *id, bool on);  /* -EINVAL if it listens, or is bound and loses it */
 int rdma_id_set_v6only(struct rdma_id *id, bool on); /* -EINVAL if bound */
 void rdma_id_set_tos(struct rdma_id *id, u8 tos);
 int rdma_id_set_ack_timeout(struct rdma_id *id, u8 code); /* -EINVAL unless RC */
