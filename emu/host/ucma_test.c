@@ -335,6 +335,46 @@ static void test_leave(struct ucma_fixture *f)
 	command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1);
 }
 
+static ssize_t try_join(struct ucma_fixture *f, u32 id)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xe0000106) };
+	struct rdma_ucm_join_ip_mcast join = { .id = id, .uid = 78 };
+	ssize_t n;
+
+	memcpy(&join.addr, &in, sizeof(in));
+	n = command(f, 0, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &join, sizeof(join), 4, -1);
+	return n < 0 ? n : 0;
+}
+
+/* As in the kernel, only an id that is bound or has resolved an address may join. */
+static void test_join_states(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_UDP), b = create(f, RDMA_PS_UDP), c = create(f, RDMA_PS_UDP);
+	struct rdma_ucm_listen listen = { .id = b };
+	struct rdma_ucm_connect connect = { .id = a, .conn_param.valid = 1 };
+	struct rdma_ucm_event_resp ev;
+
+	row(0, "no join of an idle id", try_join(f, a) == -EINVAL);
+	row(0, "nor without a device", !try_bind(f, c, 0, 7484) && try_join(f, c) == -EINVAL);
+	row(0, "a join of a bound id", !try_bind(f, b, 0x0a000001, 7485) && !try_join(f, b));
+	row(0, "not of a listener",
+	    command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) > 0 && try_join(f, b) == -EINVAL);
+	resolve(f, a, 0x0a000009);
+	row(0, "not while the address is resolved", try_join(f, a) == -EINVAL);
+	cable_run(&f->c, 1000);
+	row(0, "the address is unknown", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR);
+	resolve(f, a, 0x0a000001);
+	cable_run(&f->c, 10);
+	row(0, "the address is resolved", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_RESOLVED);
+	row(0, "a join then", !try_join(f, a));
+	row(0, "a route",
+	    set_option(f, a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 72,
+		       IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL, 72) > 0);
+	row(0, "no join with a route", try_join(f, a) == -EINVAL);
+	row(0, "connect", command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) > 0);
+	row(0, "no join of a connected id", try_join(f, a) == -EINVAL);
+}
+
 static void test_own_events(struct ucma_fixture *f)
 {
 	u32 a = create(f, RDMA_PS_TCP);
@@ -570,6 +610,7 @@ int main(void)
 								  test_reuse,
 								  test_events,
 								  test_leave,
+								  test_join_states,
 								  test_own_events,
 								  test_migration,
 								  test_unread_request,

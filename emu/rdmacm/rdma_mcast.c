@@ -148,7 +148,8 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	struct rdma_mcast *m;
 
 	*err = -EINVAL;
-	if (id->type != HCA_QPT_UD || !id->port || id->state == RDMA_IDLE || !rdma_sockaddr_len(addr))
+	if (id->type != HCA_QPT_UD || !id->port || (id->state != RDMA_BOUND && id->state != RDMA_ADDR_RESOLVED) ||
+	    !rdma_sockaddr_len(addr))
 		return NULL;
 	*err = -EOPNOTSUPP;
 	if (id->host->iw)
