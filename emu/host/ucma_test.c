@@ -540,6 +540,27 @@ static void test_backlog(struct ucma_fixture *f)
 	row(0, "read requests do not count", f->rejected == 2 && get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST);
 }
 
+/* The peer does not wait for what the application could not send. */
+static void test_accept_fails(struct ucma_fixture *f)
+{
+	struct rdma_ucm_accept accept = {
+		.uid = 0x77, .conn_param = { .valid = 1, .qp_num = 5, .private_data_len = CM_REP_PRIVATE_DATA_LEN + 1 }
+	};
+	struct rdma_ucm_event_resp ev;
+
+	listen_on(f, 0x55);
+	peer_connect(f, LISTEN_PORT);
+	row(0, "a request", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST);
+	accept.id = ev.id;
+	row(0, "accept with more private data than a REP has",
+	    command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
+	cable_run(&f->c, 10);
+	row(0, "the peer gets a REJ", f->rejected == 1);
+	accept.conn_param.private_data_len = 0;
+	row(0, "the request is over",
+	    command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
+}
+
 /* AF_IB addresses have service ID ranges: one that includes the port spaces would receive
  * the requests of all listeners. */
 static void test_service_ranges(struct ucma_fixture *f)
@@ -618,6 +639,7 @@ int main(void)
 								  test_unread_request_moves,
 								  test_uid_zero,
 								  test_backlog,
+								  test_accept_fails,
 								  test_service_ranges,
 								  test_order,
 								  test_many_ids };

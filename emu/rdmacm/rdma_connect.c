@@ -220,26 +220,18 @@ static int accept_ud(struct rdma_id *id, const struct rdma_conn *conn)
 	return cm_send_sidr_rep(id->cm, &rep);
 }
 
-int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
+static int accept_active(struct rdma_id *id)
 {
-	struct cm_rep rep;
-	int err;
+	int err = cm_send_rtu(id->cm, NULL, 0);
 
-	if (id->host->iw)
-		return rdma_iw_accept(id, conn);
-	if (id->state != RDMA_CONNECT || !id->cm)
-		return -EINVAL;
-	if (id->type == HCA_QPT_UD)
-		return accept_ud(id, conn);
-	if (!conn) {
-		err = cm_send_rtu(id->cm, NULL, 0);
-		if (!err)
-			offer_alternate(id);
-		return err;
-	}
-	id->qpn = conn->qpn;
-	id->owner = conn->owner;
-	rep = (struct cm_rep){
+	if (!err)
+		offer_alternate(id);
+	return err;
+}
+
+static int accept_passive(struct rdma_id *id, const struct rdma_conn *conn)
+{
+	const struct cm_rep rep = {
 		.qpn = conn->qpn,
 		.psn = id->psn,
 		.responder_resources = conn->responder_resources,
@@ -250,7 +242,31 @@ int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
 		.data = conn->data,
 		.data_len = conn->data_len,
 	};
-	return cm_send_rep(id->cm, &rep);
+	int err = cm_send_rep(id->cm, &rep);
+
+	if (err)
+		return err;
+	id->qpn = conn->qpn;
+	id->owner = conn->owner;
+	return 0;
+}
+
+/* As the kernel's rdma_accept(), rejects the peer if the message cannot be sent: otherwise it would wait for it. */
+int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
+{
+	int err;
+
+	if (id->host->iw)
+		return rdma_iw_accept(id, conn);
+	if (id->state != RDMA_CONNECT || !id->cm)
+		return -EINVAL;
+	if (id->type == HCA_QPT_UD)
+		err = accept_ud(id, conn);
+	else
+		err = conn ? accept_passive(id, conn) : accept_active(id);
+	if (err)
+		(void)rdma_id_reject(id, CM_REJ_CONSUMER, NULL, 0);
+	return err;
 }
 
 int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len)
