@@ -43,7 +43,7 @@ static const struct {
 	{ 13, 0x1000, ~0ull - 0xff, 0x100, LW, 0 },
 	{ 14, 0x1000, ~0ull - 0xfe, 0x100, LW, -EINVAL },
 	{ 15, 0, 0, 1ull << 47, LW, -EINVAL },
-	{ 16, 0x1000, 0x1000, 0x100, LW | HCA_ACCESS_ON_DEMAND, 0 },
+	{ 16, 0x1000, 0x1000, 0x100, LW | HCA_ACCESS_ON_DEMAND, -EINVAL },
 };
 
 static void check_registrations(void)

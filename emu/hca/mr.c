@@ -9,11 +9,11 @@
 #define OPTIONAL  0x3ff00000u
 #define MAX_PAGES (1u << 20)
 
-/* 10.6.3: remote write rights require local write. */
+/* 10.6.3: remote write rights require local write. There is no on-demand paging. */
 static int check_access(u32 access)
 {
-	const u32 known = HCA_ACCESS_LOCAL_WRITE | REMOTE | HCA_ACCESS_MW_BIND | HCA_ACCESS_ZERO_BASED |
-			  HCA_ACCESS_ON_DEMAND | HCA_ACCESS_HUGETLB;
+	const u32 known =
+		HCA_ACCESS_LOCAL_WRITE | REMOTE | HCA_ACCESS_MW_BIND | HCA_ACCESS_ZERO_BASED | HCA_ACCESS_HUGETLB;
 
 	if (access & (HCA_ACCESS_FLUSH_GLOBAL | HCA_ACCESS_FLUSH_PERSISTENT))
 		return -EOPNOTSUPP;
