@@ -18,7 +18,7 @@ struct uv_call {
 
 struct uv_command {
 	int (*fn)(struct uv_call *c);
-	size_t min_out;
+	size_t min_out, driver_out; /* driver_out: bytes of the provider's response */
 };
 
 /* Copies the command to @dst, of @size bytes; -EINVAL if the command is shorter. */
@@ -27,8 +27,8 @@ int uv_call_in(const struct uv_call *c, void *dst, size_t size);
 void uv_call_in_some(const struct uv_call *c, void *dst, size_t size);
 /* Sets the core response, truncated to the caller's buffer. */
 void uv_call_out(struct uv_call *c, const void *src, size_t size);
-/* Appends the provider's response: @core is the size of the plain form's core response. 0 or -ENOSPC. */
-int uv_call_out_driver(struct uv_call *c, size_t core, const void *src, size_t size);
+/* Appends the provider's response: @core is the size of the plain form's core response. */
+void uv_call_out_driver(struct uv_call *c, size_t core, const void *src, size_t size);
 
 /* uverbs.c: processes the posted requests as far as possible without the peer. */
 void uv_catch_up(struct uverbs *u);

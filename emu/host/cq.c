@@ -125,7 +125,8 @@ int uv_create_cq(struct uv_call *c)
 	if (err)
 		return err;
 	uv_call_out(c, &resp, sizeof(resp));
-	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	return 0;
 }
 
 int uv_ex_create_cq(struct uv_call *c)
@@ -143,7 +144,8 @@ int uv_ex_create_cq(struct uv_call *c)
 		return err;
 	resp.response_length = sizeof(resp);
 	uv_call_out(c, &resp, sizeof(resp));
-	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	return 0;
 }
 
 /* Unpolled completions move to the new ring. */
@@ -177,7 +179,8 @@ int uv_resize_cq(struct uv_call *c)
 	resp.cqe = ring.ring.mask;
 	rxe.mi = uv_ring_info(&ring);
 	uv_call_out(c, &resp, sizeof(resp));
-	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	return 0;
 }
 
 int uv_destroy_cq(struct uv_call *c)

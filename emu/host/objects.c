@@ -40,10 +40,8 @@ int uv_create_ah(struct uv_call *c)
 		return err;
 	resp.ah_handle = rxe.ah_num;
 	uv_call_out(c, &resp, sizeof(resp));
-	err = uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
-	if (err)
-		hca_ah_destroy(c->u->verbs.ctx, rxe.ah_num);
-	return err;
+	uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	return 0;
 }
 
 int uv_destroy_ah(struct uv_call *c)

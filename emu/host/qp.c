@@ -87,7 +87,8 @@ int uv_create_qp(struct uv_call *c)
 	if (err)
 		return err;
 	uv_call_out(c, &resp, sizeof(resp));
-	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	return 0;
 }
 
 int uv_ex_create_qp(struct uv_call *c)
@@ -105,7 +106,8 @@ int uv_ex_create_qp(struct uv_call *c)
 		return err;
 	resp.response_length = sizeof(resp);
 	uv_call_out(c, &resp, sizeof(resp));
-	return uv_call_out_driver(c, sizeof(resp.base), &rxe, sizeof(rxe));
+	uv_call_out_driver(c, sizeof(resp.base), &rxe, sizeof(rxe));
+	return 0;
 }
 
 static int qp_modify(struct uv_call *c, const struct ib_uverbs_modify_qp *cmd)

@@ -42,7 +42,8 @@ static int srq_create(struct uv_call *c, const struct ib_uverbs_create_srq *cmd)
 	rxe.mi = uv_ring_info(&container_of(srq, struct uv_srq, srq)->ring);
 	rxe.srq_num = srq->srqn;
 	uv_call_out(c, &resp, sizeof(resp));
-	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	return 0;
 }
 
 int uv_create_srq(struct uv_call *c)

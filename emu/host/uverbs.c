@@ -255,7 +255,8 @@ static const struct uv_command commands[] = {
 	[IB_USER_VERBS_CMD_QUERY_PORT] = { uv_query_port, sizeof(struct ib_uverbs_query_port_resp) },
 	[IB_USER_VERBS_CMD_ALLOC_PD] = { uv_alloc_pd, sizeof(struct ib_uverbs_alloc_pd_resp) },
 	[IB_USER_VERBS_CMD_DEALLOC_PD] = { uv_dealloc_pd, 0 },
-	[IB_USER_VERBS_CMD_CREATE_AH] = { uv_create_ah, sizeof(struct ib_uverbs_create_ah_resp) },
+	[IB_USER_VERBS_CMD_CREATE_AH] = { uv_create_ah, sizeof(struct ib_uverbs_create_ah_resp),
+					  sizeof(struct rxe_create_ah_resp) },
 	[IB_USER_VERBS_CMD_DESTROY_AH] = { uv_destroy_ah, 0 },
 	[IB_USER_VERBS_CMD_REG_MR] = { uv_reg_mr, sizeof(struct ib_uverbs_reg_mr_resp) },
 	[IB_USER_VERBS_CMD_DEREG_MR] = { uv_dereg_mr, 0 },
@@ -263,28 +264,34 @@ static const struct uv_command commands[] = {
 	[IB_USER_VERBS_CMD_DEALLOC_MW] = { uv_dealloc_mw, 0 },
 	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = { uv_create_channel,
 						    sizeof(struct ib_uverbs_create_comp_channel_resp) },
-	[IB_USER_VERBS_CMD_CREATE_CQ] = { uv_create_cq, sizeof(struct ib_uverbs_create_cq_resp) },
-	[IB_USER_VERBS_CMD_RESIZE_CQ] = { uv_resize_cq, sizeof(struct ib_uverbs_resize_cq_resp) },
+	[IB_USER_VERBS_CMD_CREATE_CQ] = { uv_create_cq, sizeof(struct ib_uverbs_create_cq_resp),
+					  sizeof(struct rxe_create_cq_resp) },
+	[IB_USER_VERBS_CMD_RESIZE_CQ] = { uv_resize_cq, sizeof(struct ib_uverbs_resize_cq_resp),
+					  sizeof(struct rxe_resize_cq_resp) },
 	[IB_USER_VERBS_CMD_DESTROY_CQ] = { uv_destroy_cq, sizeof(struct ib_uverbs_destroy_cq_resp) },
 	[IB_USER_VERBS_CMD_REQ_NOTIFY_CQ] = { uv_req_notify_cq, 0 },
-	[IB_USER_VERBS_CMD_CREATE_QP] = { uv_create_qp, sizeof(struct ib_uverbs_create_qp_resp) },
+	[IB_USER_VERBS_CMD_CREATE_QP] = { uv_create_qp, sizeof(struct ib_uverbs_create_qp_resp),
+					  sizeof(struct rxe_create_qp_resp) },
 	[IB_USER_VERBS_CMD_QUERY_QP] = { uv_query_qp, sizeof(struct ib_uverbs_query_qp_resp) },
 	[IB_USER_VERBS_CMD_MODIFY_QP] = { uv_modify_qp, 0 },
 	[IB_USER_VERBS_CMD_DESTROY_QP] = { uv_destroy_qp, sizeof(struct ib_uverbs_destroy_qp_resp) },
 	[IB_USER_VERBS_CMD_POST_SEND] = { uv_post_send, sizeof(struct ib_uverbs_post_send_resp) },
 	[IB_USER_VERBS_CMD_ATTACH_MCAST] = { uv_attach_mcast, 0 },
 	[IB_USER_VERBS_CMD_DETACH_MCAST] = { uv_detach_mcast, 0 },
-	[IB_USER_VERBS_CMD_CREATE_SRQ] = { uv_create_srq, sizeof(struct ib_uverbs_create_srq_resp) },
+	[IB_USER_VERBS_CMD_CREATE_SRQ] = { uv_create_srq, sizeof(struct ib_uverbs_create_srq_resp),
+					   sizeof(struct rxe_create_srq_resp) },
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] = { uv_modify_srq, 0 },
 	[IB_USER_VERBS_CMD_QUERY_SRQ] = { uv_query_srq, sizeof(struct ib_uverbs_query_srq_resp) },
-	[IB_USER_VERBS_CMD_CREATE_XSRQ] = { uv_create_xsrq, sizeof(struct ib_uverbs_create_srq_resp) },
+	[IB_USER_VERBS_CMD_CREATE_XSRQ] = { uv_create_xsrq, sizeof(struct ib_uverbs_create_srq_resp),
+					    sizeof(struct rxe_create_srq_resp) },
 	[IB_USER_VERBS_CMD_DESTROY_SRQ] = { uv_destroy_srq, sizeof(struct ib_uverbs_destroy_srq_resp) },
 };
 
 static const struct uv_command ex_commands[] = {
 	[IB_USER_VERBS_CMD_QUERY_DEVICE] = { uv_ex_query_device, 0 },
-	[IB_USER_VERBS_CMD_CREATE_CQ] = { uv_ex_create_cq, sizeof(struct ib_uverbs_ex_create_cq_resp) },
-	[IB_USER_VERBS_CMD_CREATE_QP] = { uv_ex_create_qp, 0 },
+	[IB_USER_VERBS_CMD_CREATE_CQ] = { uv_ex_create_cq, sizeof(struct ib_uverbs_ex_create_cq_resp),
+					  sizeof(struct rxe_create_cq_resp) },
+	[IB_USER_VERBS_CMD_CREATE_QP] = { uv_ex_create_qp, 0, sizeof(struct rxe_create_qp_resp) },
 	[IB_USER_VERBS_CMD_MODIFY_QP] = { uv_ex_modify_qp, 0 },
 };
 
@@ -385,6 +392,8 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 		return -EINVAL;
 	if (c.out_core < cmd->min_out)
 		return -ENOSPC;
+	if (c.out_room < (c.ex ? c.out_core : cmd->min_out) + cmd->driver_out)
+		return -EINVAL; /* as rdma_rxe, before it creates an object */
 	memset(out, 0, c.out_room);
 	err = cmd->fn(&c);
 	if (err) {

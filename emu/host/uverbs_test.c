@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left; kicks; the refusal of XRC. */
+/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left; kicks; the refusal of XRC; responses
+ * without room for the provider's part. */
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -133,9 +134,58 @@ static void test_xrc(void)
 	desk_close(&d);
 }
 
+/* A command fails before it creates an object, or replaces the ring of one. */
+static void test_no_room(void)
+{
+	struct ib_uverbs_create_cq cq = { .cqe = 3, .comp_channel = -1 };
+	struct ib_uverbs_resize_cq resize = { .cqe = 300 };
+	struct ib_uverbs_create_qp qp = { .max_send_wr = 1, .qp_type = IB_UVERBS_QPT_RC };
+	struct ib_uverbs_create_srq srq = { .max_wr = 3, .max_sge = 1 };
+	struct ib_uverbs_create_ah ah = { .attr = { .dlid = 1, .port_num = 1 } };
+	const struct {
+		u32 number;
+		const void *body;
+		size_t len, room;
+	} rows[] = {
+		{ IB_USER_VERBS_CMD_CREATE_CQ, &cq, sizeof(cq),
+		  sizeof(struct ib_uverbs_create_cq_resp) + sizeof(struct rxe_create_cq_resp) },
+		{ IB_USER_VERBS_CMD_RESIZE_CQ, &resize, sizeof(resize),
+		  sizeof(struct ib_uverbs_resize_cq_resp) + sizeof(struct rxe_resize_cq_resp) },
+		{ IB_USER_VERBS_CMD_CREATE_QP, &qp, sizeof(qp),
+		  sizeof(struct ib_uverbs_create_qp_resp) + sizeof(struct rxe_create_qp_resp) },
+		{ IB_USER_VERBS_CMD_CREATE_SRQ, &srq, sizeof(srq),
+		  sizeof(struct ib_uverbs_create_srq_resp) + sizeof(struct rxe_create_srq_resp) },
+		{ IB_USER_VERBS_CMD_CREATE_AH, &ah, sizeof(ah),
+		  sizeof(struct ib_uverbs_create_ah_resp) + sizeof(struct rxe_create_ah_resp) },
+	};
+	const struct uverbs *u;
+	struct desk_objects o;
+	struct desk d;
+	u8 out[64];
+	u64 used;
+	u32 i;
+
+	desk_open(&d);
+	desk_make(&d, &o);
+	qp.pd_handle = srq.pd_handle = ah.pd_handle = o.pd;
+	qp.send_cq_handle = qp.recv_cq_handle = resize.cq_handle = o.cq;
+	u = d.file.priv;
+	used = u->used;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		row(60 + (int)i, "no room for the provider's part",
+		    desk_command(&d, rows[i].number, rows[i].body, rows[i].len, out, rows[i].room - 4) == -EINVAL);
+		row(70 + (int)i, "and no new ring", u->used == used && list_empty(&u->free_areas));
+	}
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		row(80 + (int)i, "room",
+		    desk_command(&d, rows[i].number, rows[i].body, rows[i].len, out, rows[i].room) > 0);
+	desk_close(&d);
+}
+
 int main(void)
 {
 	test_xrc();
+	test_no_room();
 	test_few_descriptors();
 	test_kick();
 	return rows_end();
