@@ -153,8 +153,11 @@ static void command_turns(void)
 	row(15, "which follows", !commands_left());
 }
 
-/* Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on. */
-static int umr_qp(u32 *qpn)
+/*
+ * Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on; with @receives, a receive
+ * queue of 256 entries is there, and the send queue behind it.
+ */
+static int umr_qp(bool receives, u32 *qpn)
 {
 	u8 *qpc = cx_ptr(d.in, create_qp_in, qpc);
 	u32 at = CX_AT_create_qp_in_pas / 8, i;
@@ -165,11 +168,12 @@ static int umr_qp(u32 *qpn)
 	cx_set(qpc, qpc, pd, d.pdn);
 	cx_set(qpc, qpc, uar_page, d.uar);
 	cx_set(qpc, qpc, log_sq_size, LOG_LARGE_SQ);
-	cx_set(qpc, qpc, rq_type, 3);
+	cx_set(qpc, qpc, rq_type, receives ? 0 : 3);
+	cx_set(qpc, qpc, log_rq_size, LOG_LARGE_SQ);
 	cx_set(qpc, qpc, cqn_snd, d.cqn);
 	cx_set(qpc, qpc, cqn_rcv, d.cqn);
 	cx_set(qpc, qpc, dbr_addr, driver_addr(AT_RECORDS + 64 + 4 * 64));
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		at = driver_page(&d, at, AT_WQ + (4 + i) * 4096);
 	status = driver_command(&d, 0x500, 0, at, 16);
 	*qpn = (u32)cx_get(d.out, create_qp_out, qpn);
@@ -221,7 +225,7 @@ static void key_request_turns(void)
 	u64 before;
 	u32 qpn, i;
 
-	row(20, "a queue pair for memory key requests", !umr_qp(&qpn));
+	row(20, "a queue pair for memory key requests", !umr_qp(false, &qpn));
 	/* The CQ has room for 16. */
 	((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->ignore_overrun = true;
 	for (i = 0; i < 1u << LOG_LARGE_SQ; i++)
@@ -235,6 +239,28 @@ static void key_request_turns(void)
 	loop_run_idle(d.loop, 0);
 	row(22, "the others follow", driver_counter(&d, "memory_key_requests") == before + (1u << LOG_LARGE_SQ));
 	large_key_turns(qpn);
+}
+
+/* 2ERR flushes the receives of a special queue pair, too. */
+static void flush_turns(void)
+{
+	struct cx_cq *cq;
+	u32 qpn, n = 1u << LOG_LARGE_SQ;
+
+	memset(d.c.mem + AT_RECORDS + 64 + 4 * 64, 0, 8);
+	row(26, "one with receives", !driver_start(&d) && !umr_qp(true, &qpn));
+	cq = table_get(&d.dev->verbs.cqs, d.cqn);
+	cq->ignore_overrun = true;
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4 * 64, 4, n);
+	memset(d.in, 0, sizeof(d.in));
+	wire_store(d.in, 2, 0x507);
+	cx_set(d.in, rst2init_qp_in, qpn, qpn);
+	driver_entry(&d, 16, 16);
+	ring_put(1);
+	turn();
+	row(27, "2ERR flushes no more of them than a turn has requests", cq->pi == CX_TURN);
+	loop_run_idle(d.loop, 0);
+	row(28, "the others follow", cq->pi == n);
 }
 
 static struct fault *arm(const char *line)
@@ -318,7 +344,7 @@ static void refused_transition(void)
 	memset(d.in, 0, sizeof(d.in));
 	row(54, "SQERR2RTS of one in RTS", driver_modify(&d, 0x506, a, 0) == CX_BAD_QP_STATE);
 	memset(d.c.mem + AT_RECORDS + 64 + 4 * 64, 0, 8);
-	row(55, "a queue pair for memory key requests in ERR", !umr_qp(&a) && !driver_modify(&d, 0x507, a, 0));
+	row(55, "a queue pair for memory key requests in ERR", !umr_qp(false, &a) && !driver_modify(&d, 0x507, a, 0));
 	row(56, "does not become ready to send",
 	    driver_modify(&d, 0x504, a, 0) == CX_BAD_QP_STATE && cx_qp_get(d.dev, a)->state == HCA_QPS_ERR);
 	row(57, "before it is reset",
@@ -409,6 +435,7 @@ int main(void)
 	without_bus_master();
 	command_turns();
 	key_request_turns();
+	flush_turns();
 	stop();
 	stop_before_start();
 	interface();

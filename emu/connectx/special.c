@@ -91,27 +91,31 @@ static bool send_next(struct cx_qp *qp)
 	return true;
 }
 
+/* Flushes the next receive. False: none left. */
+static bool recv_flush(struct cx_qp *qp)
+{
+	struct hca_cqe cqe = { .opcode = HCA_WC_RECV, .status = HCA_WC_WR_FLUSH_ERR };
+	struct hca_recv_wr wr;
+
+	if (!cx_recv_pull(qp, &wr))
+		return false;
+	qp->turn++;
+	cqe.token = wr.token;
+	special_finish(qp->qp.recv_cq, qp, &cqe);
+	return true;
+}
+
 void cx_special_doorbell(struct cx_qp *qp)
 {
 	while (qp->turn < CX_TURN && qp->state >= HCA_QPS_RTS && send_next(qp))
 		;
+	while (qp->turn < CX_TURN && qp->state == HCA_QPS_ERR && recv_flush(qp))
+		;
 	special_flush(qp->qp.send_cq);
+	special_flush(qp->qp.recv_cq);
 	qp->more = qp->turn >= CX_TURN;
 	if (qp->more)
 		cx_resume_later(cx_of(qp->qp.verbs));
-}
-
-static void flush_recvs(struct cx_qp *qp)
-{
-	struct hca_recv_wr wr;
-	u32 n = BIT(qp->rq.log_size);
-
-	while (n-- && cx_recv_pull(qp, &wr)) {
-		struct hca_cqe cqe = { .token = wr.token, .opcode = HCA_WC_RECV, .status = HCA_WC_WR_FLUSH_ERR };
-
-		special_finish(qp->qp.recv_cq, qp, &cqe);
-	}
-	special_flush(qp->qp.recv_cq);
 }
 
 /* A MAD for which the daemon has no agent. */
@@ -203,8 +207,6 @@ int cx_special_modify(struct verbs_qp *base, const struct hca_qp_attr *a, u32 ma
 		cx_wq_reset(qp);
 	if (qp->state >= HCA_QPS_RTS)
 		cx_special_doorbell(qp);
-	if (qp->state == HCA_QPS_ERR && qp->has_rq)
-		flush_recvs(qp);
 	return 0;
 }
 
