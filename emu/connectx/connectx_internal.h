@@ -374,6 +374,7 @@ u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
 extern const struct verbs_special_ops cx_special_ops;
 void cx_special_doorbell(struct cx_qp *qp);
 void cx_special_end(struct cx_qp *qp);
+void cx_special_cq_failed(struct connectx *d, const struct verbs_cq *cq);
 int cx_special_modify(struct verbs_qp *base, const struct hca_qp_attr *a, u32 mask);
 cx_command cx_mad_ifc;
 

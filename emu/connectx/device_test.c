@@ -263,6 +263,35 @@ static void flush_turns(void)
 	row(28, "the others follow", cq->pi == n);
 }
 
+/* Posts NOPs for a queue pair for memory key requests, more than the CQ has room for. */
+static void special_overrun(void)
+{
+	u32 qpn, gsi, i;
+	const u8 *e;
+
+	memset(d.c.mem + AT_RECORDS + 64 + 4 * 64, 0, 8);
+	row(70, "special queue pairs of a CQ",
+	    !driver_start(&d) && !umr_qp(false, &qpn) && !driver_qp(&d, CX_QP_GSI, 0, 0, &gsi) &&
+		    !driver_connect(&d, gsi, 0));
+	for (i = 0; i < 1u << LOG_LARGE_SQ; i++)
+		driver_control(d.c.mem + AT_WQ + 4 * 4096 + (size_t)i * 64, qpn, i, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4 * 64 + 4, 4, 1u << LOG_LARGE_SQ);
+	cx_qp_doorbell(d.dev, d.uar, qpn);
+	loop_run_idle(d.loop, 0);
+	for (i = 0; driver_poll(&d); i++)
+		;
+	row(71, "a completion that finds no room does not overwrite one", i == 1u << LOG_CQ);
+	e = driver_event(&d);
+	row(72, "but is an error of the CQ", e && e[1] == CX_EVENT_CQ_ERROR && wire_load(e + 32, 4) == d.cqn);
+	for (i = 0; i < 2; i++) {
+		e = driver_event(&d);
+		row(73, "and of each of its queue pairs",
+		    e && e[1] == CX_EVENT_WQ_CATASTROPHIC && wire_load(e + 32 + 24, 4) == (i ? qpn : gsi) &&
+			    cx_qp_get(d.dev, i ? qpn : gsi)->state == HCA_QPS_ERR);
+	}
+	row(74, "once", !driver_event(&d));
+}
+
 static struct fault *arm(const char *line)
 {
 	char err[200] = "";
@@ -436,6 +465,7 @@ int main(void)
 	command_turns();
 	key_request_turns();
 	flush_turns();
+	special_overrun();
 	stop();
 	stop_before_start();
 	interface();

@@ -227,6 +227,8 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 		event_put(d, eq, &e);
 	else
 		cx_count(d, CX_CTR_EVENTS_LOST);
+	if (ev->type == HCA_EVENT_CQ_ERR)
+		cx_special_cq_failed(d, ev->fe);
 }
 
 /* ---- commands ---- */

@@ -15,11 +15,14 @@
 
 #define GRH_LEN 40
 
-static void special_finish(struct verbs_cq *cq, const struct cx_qp *qp, struct hca_cqe *cqe)
+/* A completion that finds no room in the CQ is lost, with the CQ: cx_special_cq_failed(). */
+static void special_finish(const struct verbs_cq *cq, const struct cx_qp *qp, struct hca_cqe *cqe)
 {
+	struct connectx *d = cx_of(qp->qp.verbs);
+
 	cqe->qpn = qp->qpn;
-	cqe->port = cx_of(qp->qp.verbs)->cfg.port;
-	cx_cq_ops.complete(container_of(cq, struct cx_cq, cq), cqe);
+	cqe->port = d->cfg.port;
+	hca_cq_complete(d->verbs.ctx, cq->cqn, cqe);
 }
 
 static void special_flush(struct verbs_cq *cq)
@@ -116,6 +119,31 @@ void cx_special_doorbell(struct cx_qp *qp)
 	qp->more = qp->turn >= CX_TURN;
 	if (qp->more)
 		cx_resume_later(cx_of(qp->qp.verbs));
+}
+
+static bool is_alive(const struct cx_qp *qp)
+{
+	return qp->state != HCA_QPS_RESET && qp->state != HCA_QPS_ERR;
+}
+
+/*
+ * The special queue pairs of a CQ that has overflowed enter ERR with an event, as those that the HCA knows (11.6.3).
+ * Their requests are flushed by the task: one of them may be executing a request now.
+ */
+void cx_special_cq_failed(struct connectx *d, const struct verbs_cq *cq)
+{
+	u32 i;
+
+	for (i = 0; i < CX_OWN_QPNS; i++) {
+		struct cx_qp *qp = d->own[i];
+
+		if (!qp || (qp->qp.send_cq != cq && qp->qp.recv_cq != cq) || !is_alive(qp))
+			continue;
+		qp->state = HCA_QPS_ERR;
+		qp->more = true;
+		cx_resume_later(d);
+		cx_event_raise(d, &(struct hca_event){ .type = HCA_EVENT_QP_FATAL, .number = i, .fe = qp });
+	}
 }
 
 /* A MAD for which the daemon has no agent. */

@@ -65,6 +65,22 @@ static void overflow(struct hca_cq *cq, u8 port)
 	hca_ctx_event(cq->ctx, HCA_EVENT_CQ_ERR, cq->cqn, cq->fe);
 }
 
+/* False: the CQ has overflowed, now or before. */
+static bool cq_complete(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+	if (likely(!cq->error && !cq->ops->complete(cq->fe, cqe)))
+		return true;
+	overflow(cq, cqe->port);
+	return false;
+}
+
+int hca_cq_complete(struct hca_ctx *ctx, u32 cqn, const struct hca_cqe *cqe)
+{
+	struct hca_cq *cq = hca_cq_get(ctx, cqn);
+
+	return cq && cq_complete(cq, cqe) ? 0 : -ENOSPC;
+}
+
 static bool is_overflowed(const struct hca_cq *cq)
 {
 	return cq && !list_empty(&cq->overflowed);
@@ -103,11 +119,11 @@ static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe, 
 	cqe->port = qp->attr.port;
 	if (unlikely(fate == HCA_FAULT_CQE_LOST))
 		return;
-	if (unlikely(fate == HCA_FAULT_CQE_OVERRUN || cq->error || cq->ops->complete(cq->fe, cqe))) {
-		overflow(cq, qp->attr.port);
+	if (unlikely(fate == HCA_FAULT_CQE_OVERRUN)) {
+		overflow(cq, cqe->port);
 		return;
 	}
-	if (!list_empty(&cq->dirty))
+	if (!cq_complete(cq, cqe) || !list_empty(&cq->dirty))
 		return;
 	if (list_empty(&hca->dirty))
 		loop_task_queue(hca->loop, &hca->flush_task);

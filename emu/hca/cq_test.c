@@ -97,6 +97,33 @@ static void check_overflow(struct fixture *f)
 	hca_soft_cq_destroy(other);
 }
 
+/* Completions of a queue pair that only the front end knows. */
+static void check_own_queue_pair(struct fixture *f)
+{
+	struct hca_cqe cqe[8], out = { .token = 3, .qpn = 2, .port = 1 };
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	struct hca_qp *qp;
+	u32 i, cqn, full = 0;
+
+	hca_soft_cq_create(f->ctx, 2, NULL, NULL, &cq);
+	wq = fixture_qp(f, HCA_QPT_RC, cq, 0);
+	qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
+	fixture_move(f, wq, HCA_QPS_RTS);
+	cqn = hca_soft_cq_number(cq);
+	memset(f->events, 0, sizeof(f->events));
+	for (i = 0; i < 4; i++)
+		full += hca_cq_complete(f->ctx, cqn, &out) == -ENOSPC;
+	row(40, "two of four find no room, with one event", full == 2 && f->events[HCA_EVENT_CQ_ERR] == 1);
+	loop_run_idle(f->loop, 0);
+	row(41, "the queue pair that shares the CQ is in error", qp->state == HCA_QPS_ERR);
+	row(42, "the others are as they were given",
+	    hca_soft_cq_poll(cq, cqe, 8) == 2 && cqe[1].token == 3 && cqe[1].qpn == 2);
+	hca_soft_wq_destroy(wq);
+	hca_soft_cq_destroy(cq);
+	row(43, "a CQ that does not exist", hca_cq_complete(f->ctx, cqn, &out) == -ENOSPC);
+}
+
 /* Two CQs overflow at once. The flush of a queue pair of the first overflows a third one, of an earlier queue pair. */
 static void check_overflows(struct fixture *f)
 {
@@ -246,6 +273,7 @@ int main(void)
 	check_bursts(&f);
 	check_overflow(&f);
 	check_overflows(&f);
+	check_own_queue_pair(&f);
 	check_states(&f);
 	check_flush(&f);
 	check_repost(&f);

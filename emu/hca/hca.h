@@ -475,6 +475,11 @@ int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hc
 
 int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn);
 int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);
+/*
+ * Adds the completion of a front end's own queue pair, of cqe->port. -ENOSPC: the CQ has overflowed, now or before; the
+ * front end moves its own queue pairs to ERR at HCA_EVENT_CQ_ERR.
+ */
+int hca_cq_complete(struct hca_ctx *ctx, u32 cqn, const struct hca_cqe *cqe);
 
 struct hca_srq_attr {
 	u32 max_wr, max_sge, limit;
