@@ -26,7 +26,10 @@
 #define CX_WQE_BBS     16u
 #define CX_ANY_QPN     0xffffffu
 
-/* Status of a command. */
+/*
+ * Status of a command. BAD_RES: it names an object that does not exist, to act on or to use ("not existing CQ when
+ * creating QP").
+ */
 enum cx_status {
 	CX_OK = 0,
 	CX_INT_ERR = 1,
@@ -40,6 +43,7 @@ enum cx_status {
 	CX_NO_RES = 0xf,
 	CX_BAD_QP_STATE = 0x10,
 	CX_BAD_PKT = 0x30,
+	CX_BAD_SIZE = 0x40, /* more completions in the CQ than the new size has room for */
 	CX_BAD_INP_LEN = 0x50,
 	CX_BAD_OUTP_LEN = 0x51,
 };

@@ -119,23 +119,80 @@ static int pcap_write(u32 mask)
 }
 
 /* A number that no object has. */
+#define NO_OBJECT 0xfffff0
+
 static void missing_objects(void)
 {
 	static const struct {
 		u16 op;
 		const char *name;
 	} commands[] = {
-		{ 0x202, "DESTROY_MKEY" }, { 0x302, "DESTROY_EQ" },  { 0x401, "DESTROY_CQ" },
-		{ 0x501, "DESTROY_QP" },   { 0x701, "DESTROY_SRQ" }, { 0x772, "DEALLOC_Q_COUNTER" },
-		{ 0x801, "DEALLOC_PD" },   { 0x803, "DEALLOC_UAR" }, { 0x80f, "DEALLOC_XRCD" },
+		{ 0x202, "DESTROY_MKEY" },  { 0x302, "DESTROY_EQ" },      { 0x401, "DESTROY_CQ" },
+		{ 0x501, "DESTROY_QP" },    { 0x701, "DESTROY_SRQ" },     { 0x772, "DEALLOC_Q_COUNTER" },
+		{ 0x801, "DEALLOC_PD" },    { 0x803, "DEALLOC_UAR" },     { 0x80f, "DEALLOC_XRCD" },
+		{ 0x201, "QUERY_MKEY" },    { 0x303, "QUERY_EQ" },        { 0x402, "QUERY_CQ" },
+		{ 0x50b, "QUERY_QP" },      { 0x702, "QUERY_SRQ" },       { 0x703, "ARM_RQ" },
+		{ 0x403, "MODIFY_CQ" },     { 0x502, "RST2INIT_QP" },     { 0x50a, "2RST_QP" },
+		{ 0x806, "ATTACH_TO_MCG" }, { 0x807, "DETACH_FROM_MCG" },
 	};
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(commands); i++) {
 		memset(d.in, 0, sizeof(d.in));
-		wire_store(d.in + 8, 4, 0xfffff0);
-		row_of(commands[i].name, "of no object", driver_command(&d, commands[i].op, 0, 16, 16) == CX_BAD_RES);
+		wire_store(d.in + 8, 4, NO_OBJECT);
+		row_of(commands[i].name, "of no object",
+		       driver_command(&d, commands[i].op, 0, CX_BYTES_create_qp_in, CX_BYTES_query_mkey_out) ==
+			       CX_BAD_RES);
 	}
+}
+
+/* Commands that create a queue pair, an SRQ or a key of an object that does not exist. */
+static void missing_parts(void)
+{
+	static const struct {
+		const char *name;
+		struct wire_field field;
+		bool shared; /* an SRQ is to be used */
+	} parts[] = {
+		{ "a send CQ", CX_FIELD(qpc, cqn_snd), false },
+		{ "a receive CQ", CX_FIELD(qpc, cqn_rcv), false },
+		{ "a protection domain", CX_FIELD(qpc, pd), false },
+		{ "an SRQ", CX_FIELD(qpc, srqn_rmpn_xrqn), true },
+	};
+	u8 *qpc = cx_ptr(d.in, create_qp_in, qpc), *srqc = cx_ptr(d.in, create_srq_in, srq_context_entry);
+	u32 service[] = { CX_QP_RC, CX_QP_GSI, CX_QP_UMR }, pdn = d.pdn, i, k, key;
+
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		for (k = 0; k < ARRAY_SIZE(service) && (!k || !parts[i].shared); k++) {
+			if (service[k] == CX_QP_UMR && i)
+				continue; /* it receives nothing, and has no domain */
+			memset(d.in, 0, sizeof(d.in));
+			cx_set(qpc, qpc, st, service[k]);
+			cx_set(qpc, qpc, pd, d.pdn);
+			cx_set(qpc, qpc, rq_type, parts[i].shared);
+			cx_set(qpc, qpc, cqn_snd, d.cqn);
+			cx_set(qpc, qpc, cqn_rcv, d.cqn);
+			wire_set(qpc, parts[i].field, NO_OBJECT);
+			row_of("CREATE_QP without", parts[i].name,
+			       driver_command(&d, 0x500, 0, driver_page(&d, CX_AT_create_qp_in_pas / 8, AT_WQ), 16) ==
+				       CX_BAD_RES);
+		}
+	}
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(srqc, srqc, log_srq_size, 2);
+	cx_set(srqc, srqc, log_rq_stride, 2);
+	cx_set(srqc, srqc, pd, NO_OBJECT);
+	row_of("CREATE_SRQ without", "a protection domain",
+	       driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ), 16) == CX_BAD_RES);
+	cx_set(srqc, srqc, pd, d.pdn);
+	cx_set(srqc, srqc, xrcd, NO_OBJECT);
+	cx_set(srqc, srqc, cqn, d.cqn);
+	row_of("CREATE_SRQ without", "an XRC domain",
+	       driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ), 16) == CX_BAD_RES);
+	memset(d.in, 0, sizeof(d.in));
+	d.pdn = NO_OBJECT;
+	row_of("CREATE_MKEY without", "a protection domain", driver_mkey(&d, 0, true, 0, 0, 0, &key) == CX_BAD_RES);
+	d.pdn = pdn;
 }
 
 static void create_objects(void)
@@ -153,10 +210,11 @@ static void create_objects(void)
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
 	row(24, "a CQ of no event queue",
-	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_PARAM);
+	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_RES);
 	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
 	row(26, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
 	missing_objects();
+	missing_parts();
 	memset(d.in, 0, sizeof(d.in));
 	row(27, "a key of a million pages and more",
 	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
@@ -554,13 +612,12 @@ static void xrc(void)
 	cx_set(ctx, srqc, dbr_addr, driver_addr(AT_RECORDS + 64 + 8 * 64));
 	row(111, "an XRC SRQ without a CQ is refused",
 	    driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 8 * 4096), 16) ==
-		    CX_BAD_PARAM);
+		    CX_BAD_RES);
 	cx_set(ctx, srqc, cqn, d.cqn);
 	row(112, "an XRC SRQ",
 	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 8 * 4096), 16));
 	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
-	row(113, "a target without its domain is refused",
-	    driver_qp(&d, CX_QP_XRC, 10, xrcd + 1, &tgt) == CX_BAD_PARAM);
+	row(113, "a target without its domain is refused", driver_qp(&d, CX_QP_XRC, 10, xrcd + 1, &tgt) == CX_BAD_RES);
 	row(114, "an initiator and a target",
 	    !driver_qp(&d, CX_QP_XRC, 9, 0, &ini) && !driver_qp(&d, CX_QP_XRC, 10, xrcd, &tgt) &&
 		    !driver_connect(&d, ini, tgt) && !driver_connect(&d, tgt, ini));

@@ -238,7 +238,7 @@ int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 	list_init(&cq->due);
 	cq->eqn = (u32)cx_get(ctx, cqc, c_eqn_or_apu_element);
 	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn])
-		return -EINVAL;
+		return -ENOENT;
 	cq->uar = (u32)cx_get(ctx, cqc, uar_page);
 	cq->log_size = (u8)cx_get(ctx, cqc, log_cq_size);
 	cq->wide = cx_get(ctx, cqc, cqe_sz);
@@ -295,7 +295,10 @@ int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/* The last entry of the old buffer is a resize CQE: the driver continues in the new buffer, at the next index. */
+/*
+ * The last entry of the old buffer is a resize CQE: the driver continues in the new buffer, at the next index. Both need
+ * room for it, as for a completion.
+ */
 static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *c)
 {
 	const u8 *ctx = cx_cptr(c->in, modify_cq_in, cq_context);
@@ -304,14 +307,15 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	struct cqe e = { 0 };
 	int err = verbs_cq_check(&d->verbs, BIT(log_size));
 
+	if (!err && cx_record_read(d, &cq->record, 0, &ci) && ((cq->pi - ci) & INDEX) >= BIT(log_size))
+		err = CX_BAD_SIZE;
 	if (!err)
 		err = cq_buffer(d, c, ctx, CX_AT_modify_cq_in_pas / 8, &buf);
 	if (err)
 		return err;
-	if (!cx_record_read(d, &cq->record, 0, &ci) || ((cq->pi - ci) & INDEX) >= BIT(log_size) || cq_full(d, cq) ||
-	    !cq_put(d, cq, &e, CQE_RESIZE)) {
+	if (cq_full(d, cq) || !cq_put(d, cq, &e, CQE_RESIZE)) {
 		cx_buf_destroy(d, &buf);
-		return CX_BAD_PARAM;
+		return CX_BAD_RES_STATE;
 	}
 	cx_buf_destroy(d, &cq->buf);
 	cq->buf = buf;

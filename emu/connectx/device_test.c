@@ -155,7 +155,7 @@ static void command_turns(void)
 
 /*
  * Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on; with @receives, a receive
- * queue of 256 entries is there, and the send queue behind it.
+ * queue of 256 entries is there, and the send queue behind it. It has no protection domain, as mlx5's.
  */
 static int umr_qp(bool receives, u32 *qpn)
 {
@@ -165,7 +165,6 @@ static int umr_qp(bool receives, u32 *qpn)
 
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(qpc, qpc, st, CX_QP_UMR);
-	cx_set(qpc, qpc, pd, d.pdn);
 	cx_set(qpc, qpc, uar_page, d.uar);
 	cx_set(qpc, qpc, log_sq_size, LOG_LARGE_SQ);
 	cx_set(qpc, qpc, rq_type, receives ? 0 : 3);

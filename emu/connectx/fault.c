@@ -66,6 +66,7 @@ static bool parse_status(void *to, const char *value)
 		{ "NO_RES_ERR", CX_NO_RES },
 		{ "BAD_QP_STATE", CX_BAD_QP_STATE },
 		{ "BAD_PKT", CX_BAD_PKT },
+		{ "BAD_SIZE", CX_BAD_SIZE },
 		{ "BAD_INP_LEN", CX_BAD_INP_LEN },
 		{ "BAD_OUTP_LEN", CX_BAD_OUTP_LEN },
 	};

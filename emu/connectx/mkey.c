@@ -183,6 +183,8 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 
 	if (err)
 		return err;
+	if (!hca_pd_exists(d->verbs.ctx, m.pdn))
+		return CX_BAD_RES;
 	m.len = len_of(d, m.kind, mkc);
 	err = hca_mkey_create(d->verbs.ctx, &m, &key);
 	if (err)

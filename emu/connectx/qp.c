@@ -158,8 +158,8 @@ static int umr_qp_create(struct connectx *d, const struct cx_cmd *c, struct cx_q
 		n++;
 	if (n == CX_OWN_QPNS)
 		return CX_LIM;
-	if (!cq)
-		return CX_BAD_PARAM;
+	if (!cq) /* it needs no protection domain, and mlx5 gives it none */
+		return CX_BAD_RES;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
@@ -198,6 +198,13 @@ static int type_of(const u8 *qpc)
 	}
 }
 
+static bool objects_exist(const struct verbs *v, const struct verbs_qp_queues *q, const struct hca_qp_init *init)
+{
+	return hca_pd_exists(v->ctx, init->pdn) && table_get(&v->cqs, q->send_cq) && table_get(&v->cqs, q->recv_cq) &&
+	       (!q->has_srq || table_get(&v->srqs, q->srq)) &&
+	       (init->type != HCA_QPT_XRC_TGT || hca_xrcd_exists(v->ctx, init->xrcdn));
+}
+
 static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp **out)
 {
 	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
@@ -230,6 +237,8 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 
 	if (type < 0 || rq_type > RQ_NONE || rq_type == 2 || (xrc && rq_type == RQ_OWN))
 		return CX_BAD_PARAM;
+	if (!objects_exist(&d->verbs, &queues, &init))
+		return CX_BAD_RES;
 	err = verbs_qp_create(&d->verbs, &queues, &init, c, &qp);
 	if (err)
 		return err;

@@ -61,8 +61,12 @@ int cx_create_srq(struct connectx *d, const struct cx_cmd *c)
 		.cqn = cq ? cq->cqn : 0,
 	};
 	struct verbs_srq *srq;
-	int err = sges ? verbs_srq_create(&d->verbs, (u32)cx_get(ctx, srqc, pd), &attr, c, &srq) : -EINVAL;
+	int err;
 
+	if (!hca_pd_exists(d->verbs.ctx, (u32)cx_get(ctx, srqc, pd)) ||
+	    (attr.xrcdn && (!cq || !hca_xrcd_exists(d->verbs.ctx, attr.xrcdn))))
+		return CX_BAD_RES;
+	err = sges ? verbs_srq_create(&d->verbs, (u32)cx_get(ctx, srqc, pd), &attr, c, &srq) : -EINVAL;
 	if (!err)
 		cx_set(c->out, create_srq_out, srqn, srq->handle);
 	return err;
@@ -83,10 +87,9 @@ int cx_query_srq(struct connectx *d, const struct cx_cmd *c)
 	u8 *ctx = cx_ptr(c->out, query_srq_out, srq_context_entry);
 	struct hca_srq_attr attr;
 	struct verbs_srq *srq;
-	int err = verbs_srq_query(&d->verbs, (u32)cx_get(c->in, query_srq_in, srqn), &attr, &srq);
 
-	if (err)
-		return err;
+	if (verbs_srq_query(&d->verbs, (u32)cx_get(c->in, query_srq_in, srqn), &attr, &srq))
+		return CX_BAD_RES;
 	memcpy(ctx, container_of(srq, struct cx_srq, srq)->srqc, CX_BYTES_srqc);
 	cx_set(ctx, srqc, lwm, attr.limit);
 	return CX_OK;
@@ -94,6 +97,9 @@ int cx_query_srq(struct connectx *d, const struct cx_cmd *c)
 
 int cx_arm_rq(struct connectx *d, const struct cx_cmd *c)
 {
-	return verbs_srq_set_limit(&d->verbs, (u32)cx_get(c->in, arm_rq_in, srq_number),
-				   (u32)cx_get(c->in, arm_rq_in, lwm));
+	u32 srqn = (u32)cx_get(c->in, arm_rq_in, srq_number);
+
+	if (!table_get(&d->verbs.srqs, srqn))
+		return CX_BAD_RES;
+	return verbs_srq_set_limit(&d->verbs, srqn, (u32)cx_get(c->in, arm_rq_in, lwm));
 }

@@ -405,6 +405,7 @@ int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes);
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
+bool hca_pd_exists(struct hca_ctx *ctx, u32 pdn);
 
 /* Attributes of an object for rdma(8) (resource.c). Numbers are the adapter's; 0 and no users: no such object. */
 struct hca_resource {
@@ -421,6 +422,7 @@ u32 hca_qp_srqn(struct hca_ctx *ctx, u32 qpn); /* of the queue pair's SRQ, 0: it
 /* XRC domains (annex A14). */
 int hca_xrcd_alloc(struct hca_ctx *ctx, u32 *xrcdn);
 int hca_xrcd_free(struct hca_ctx *ctx, u32 xrcdn);
+bool hca_xrcd_exists(struct hca_ctx *ctx, u32 xrcdn);
 
 /* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);

@@ -12,6 +12,11 @@ struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn)
 	return pd && pd->ctx == ctx ? pd : NULL;
 }
 
+bool hca_pd_exists(struct hca_ctx *ctx, u32 pdn)
+{
+	return hca_pd_get(ctx, pdn);
+}
+
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
 {
 	int err = hca_may_create(ctx->hca, HCA_OBJECT_PD, ctx->hca->pds.used, ctx->hca->caps.max_pd);

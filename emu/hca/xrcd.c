@@ -15,6 +15,11 @@ struct hca_xrcd *hca_xrcd_get(struct hca_ctx *ctx, u32 xrcdn)
 	return xrcd && xrcd->ctx == ctx ? xrcd : NULL;
 }
 
+bool hca_xrcd_exists(struct hca_ctx *ctx, u32 xrcdn)
+{
+	return hca_xrcd_get(ctx, xrcdn);
+}
+
 int hca_xrcd_alloc(struct hca_ctx *ctx, u32 *xrcdn)
 {
 	struct hca_xrcd *xrcd = calloc(1, sizeof(*xrcd));

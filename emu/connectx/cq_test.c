@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* MODIFY_CQ to another size: the resize CQE, and the sizes that are refused. */
+#include "emu/connectx/fixture.h"
+#include "emu/lib/log.h"
+#include "emu/lib/row.h"
+
+#define AT_NEW_CQ (AT_CQ + 0x1000u)
+#define ENTRIES   (1u << LOG_CQ)
+
+static struct driver d;
+
+/* Posts NOP @index of the queue pair in page 0. */
+static void post_nop(u32 qpn, u32 index)
+{
+	driver_control(driver_wqe(&d, 0, index), qpn, index, CX_OP_NOP, 16);
+	driver_posted(&d, 0, qpn, index + 1);
+}
+
+/* A CQ with @n completions, of a queue pair that is connected to itself. */
+static u32 completions(u32 n)
+{
+	u32 qpn = 0, i;
+
+	row_of("a CQ", "with completions",
+	       !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));
+	for (i = 0; i < n; i++)
+		post_nop(qpn, i);
+	return qpn;
+}
+
+static int resize(u32 log_size)
+{
+	u8 *ctx = cx_ptr(d.in, modify_cq_in, cq_context);
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, modify_cq_in, cqn, d.cqn);
+	cx_set(ctx, cqc, log_cq_size, log_size);
+	return driver_command(&d, 0x403, 1, driver_page(&d, CX_AT_modify_cq_in_pas / 8, AT_NEW_CQ), 16);
+}
+
+static u8 opcode_at(u32 at, u32 index)
+{
+	return d.c.mem[at + index * 64 + 63] >> 4;
+}
+
+static void sizes(void)
+{
+	u32 qpn = completions(3);
+
+	row(1, "fewer entries than completions", resize(1) == CX_BAD_SIZE);
+	row(2, "as many as completions and the resize CQE", !resize(2));
+	row(3, "it is the last entry of the old one", opcode_at(AT_CQ, 3) == 5);
+	post_nop(qpn, 3);
+	row(4, "the next completion is in the new one", opcode_at(AT_NEW_CQ, 4 & 3) == 0);
+	completions(ENTRIES);
+	row(5, "to fewer when it is full", resize(LOG_CQ - 1) == CX_BAD_SIZE);
+	row(6, "to more: the old one has no room for the resize CQE", resize(LOG_CQ + 1) == CX_BAD_RES_STATE);
+	row(7, "to more than any CQ has", resize(31) == CX_BAD_PARAM);
+	completions(1);
+	row(8, "to more than its pages have", resize(12) == CX_BAD_PARAM);
+}
+
+int main(void)
+{
+	log_level = LOG_ERROR;
+	if (driver_create(&d) || driver_attach(&d)) {
+		perror("cq_test");
+		return 1;
+	}
+	sizes();
+	client_close(&d.c);
+	driver_destroy(&d);
+	return rows_end();
+}
