@@ -114,6 +114,7 @@ struct cx_cq {
 	u8 log_size;
 	bool wide;           /* entries of 128 bytes */
 	bool ignore_overrun; /* the driver does not update the consumer index */
+	u8 error;            /* syndrome of its error event; 0: none */
 	u32 pi;
 	u32 solicited; /* index after the last solicited completion */
 	enum verbs_arm arm;
@@ -306,6 +307,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev);
 
 /* cq.c */
 cx_command cx_create_cq, cx_destroy_cq, cx_query_cq, cx_modify_cq;
+u8 cx_cq_error(struct cx_cq *cq); /* the syndrome for its error event */
 void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn);
 int cx_cq_init(struct verbs_cq *cq, u32 entries, const void *cmd);
 void cx_cq_fini(struct verbs_cq *cq);

@@ -67,26 +67,40 @@ static u32 cq_stride(const struct cx_cq *cq)
 	return cq->wide ? 2 * ENTRY : ENTRY;
 }
 
-static bool cq_full(struct connectx *d, struct cx_cq *cq)
-{
-	u32 ci;
+/* Syndrome of an error event. */
+enum cq_error {
+	CQ_OK = 0,
+	CQ_OVERRUN = 1,
+	CQ_ACCESS_VIOLATION = 2, /* its buffer or its record is not in memory */
+};
 
-	if (cq->ignore_overrun)
-		return false;
-	return !cx_record_read(d, &cq->record, 0, &ci) || ((cq->pi - ci) & INDEX) >= BIT(cq->log_size);
-}
-
-static bool cq_put(struct connectx *d, struct cx_cq *cq, struct cqe *e, enum cqe_opcode opcode)
+/* Adds an entry; whether there is room for it is for the driver to know, if it does not count what it consumes. */
+static enum cq_error cq_put(struct connectx *d, struct cx_cq *cq, struct cqe *e, enum cqe_opcode opcode)
 {
 	u64 slot = cq->pi & (BIT(cq->log_size) - 1);
-	u8 *p = cx_buf_at(d, &cq->buf, slot * cq_stride(cq) + cq_stride(cq) - ENTRY, ENTRY);
+	u8 *p;
+	u32 ci;
 
+	if (!cq->ignore_overrun) {
+		if (!cx_record_read(d, &cq->record, 0, &ci))
+			return CQ_ACCESS_VIOLATION;
+		if (((cq->pi - ci) & INDEX) >= BIT(cq->log_size))
+			return CQ_OVERRUN;
+	}
+	p = cx_buf_at(d, &cq->buf, slot * cq_stride(cq) + cq_stride(cq) - ENTRY, ENTRY);
 	if (!p)
-		return false;
+		return CQ_ACCESS_VIOLATION;
 	memcpy(p, e, ENTRY - 1);
 	__atomic_store_n(p + ENTRY - 1, (u8)(opcode << 4 | (cq->pi >> cq->log_size & 1)), __ATOMIC_RELEASE);
 	cq->pi++;
-	return true;
+	return CQ_OK;
+}
+
+u8 cx_cq_error(struct cx_cq *cq)
+{
+	if (!cq->error)
+		cq->error = CQ_OVERRUN; /* by a fault of the HCA */
+	return cq->error;
 }
 
 static enum cqe_opcode receive_opcode(const struct hca_cqe *c)
@@ -115,8 +129,6 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 	struct cqe e = { .bytes = cpu_to_be32(c->byte_len), .index = cpu_to_be16((u16)c->token) };
 	enum cqe_opcode opcode;
 
-	if (cq_full(d, cq))
-		return -ENOSPC;
 	if (!receive) {
 		e.opcode_qpn = cpu_to_be32((u32)(c->token >> 16 & 0xff) << 24 | c->qpn);
 		opcode = CQE_REQUEST;
@@ -140,7 +152,8 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 	} else {
 		e.timestamp = cpu_to_be64(cx_clock());
 	}
-	if (!cq_put(d, cq, &e, opcode))
+	cq->error = cq_put(d, cq, &e, opcode);
+	if (cq->error)
 		return -ENOSPC;
 	if (c->solicited || c->status)
 		cq->solicited = cq->pi;
@@ -282,6 +295,8 @@ int cx_destroy_cq(struct connectx *d, const struct cx_cmd *c)
 
 int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
 {
+	static const u8 statuses[] = { [CQ_OK] = 0, [CQ_OVERRUN] = 9, [CQ_ACCESS_VIOLATION] = 0xa };
+	static const u8 states[] = { [VERBS_ARM_NONE] = 0xa, [VERBS_ARM_NEXT] = 9, [VERBS_ARM_SOLICITED] = 6 };
 	struct cx_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(c->in, query_cq_in, cqn));
 	u8 *ctx = cx_ptr(c->out, query_cq_out, cq_context);
 	u32 ci = 0;
@@ -290,6 +305,8 @@ int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
 		return CX_BAD_RES;
 	memcpy(ctx, cq->cqc, sizeof(cq->cqc));
 	cx_record_read(d, &cq->record, 0, &ci);
+	cx_set(ctx, cqc, status, statuses[cq->error]);
+	cx_set(ctx, cqc, st, states[cq->arm]);
 	cx_set(ctx, cqc, producer_counter, cq->pi);
 	cx_set(ctx, cqc, consumer_counter, ci);
 	return CX_OK;
@@ -313,7 +330,7 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 		err = cq_buffer(d, c, ctx, CX_AT_modify_cq_in_pas / 8, &buf);
 	if (err)
 		return err;
-	if (cq_full(d, cq) || !cq_put(d, cq, &e, CQE_RESIZE)) {
+	if (cq->error || cq_put(d, cq, &e, CQE_RESIZE)) {
 		cx_buf_destroy(d, &buf);
 		return CX_BAD_RES_STATE;
 	}
@@ -322,6 +339,8 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	cq->log_size = (u8)log_size;
 	cq->wide = cx_get(ctx, cqc, cqe_sz);
 	cx_set(cq->cqc, cqc, log_cq_size, log_size);
+	cx_set(cq->cqc, cqc, log_page_size, cx_get(ctx, cqc, log_page_size));
+	cx_set(cq->cqc, cqc, page_offset, cx_get(ctx, cqc, page_offset));
 	cx_set(cq->cqc, cqc, cqe_sz, cq->wide);
 	return CX_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MODIFY_CQ to another size: the resize CQE, and the sizes that are refused. */
+/* The size and the state of CQs: MODIFY_CQ to another size, errors, and what QUERY_CQ reports. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -60,6 +60,46 @@ static void sizes(void)
 	row(8, "to more than its pages have", resize(12) == CX_BAD_PARAM);
 }
 
+/* Whether QUERY_CQ reports this status and state. */
+static bool is_queried(u32 status, u32 st)
+{
+	const u8 *ctx = cx_ptr(d.out, query_cq_out, cq_context);
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_cq_in, cqn, d.cqn);
+	return !driver_command(&d, 0x402, 0, 16, CX_BYTES_query_cq_out) && cx_get(ctx, cqc, status) == status &&
+	       cx_get(ctx, cqc, st) == st;
+}
+
+static bool is_error(const u8 *e, u8 syndrome)
+{
+	return e && e[1] == CX_EVENT_CQ_ERROR && wire_load(e + 32, 4) == d.cqn && e[32 + 11] == syndrome;
+}
+
+static void states(void)
+{
+	u32 qpn = completions(ENTRIES);
+
+	row(10, "a CQ that is not armed", is_queried(0, 0xa));
+	d.cqe = ENTRIES;
+	driver_arm_cq(&d, true);
+	row(11, "armed for solicited completions", is_queried(0, 6));
+	driver_arm_cq(&d, false);
+	row(12, "for the next one", is_queried(0, 9));
+	post_nop(qpn, ENTRIES);
+	row(13, "one that overruns", is_error(driver_event(&d), 1) && is_queried(9, 9));
+	wire_store(d.c.mem + AT_RECORDS, 4, ENTRIES);
+	row(14, "is not resized, whatever room it has", resize(LOG_CQ + 1) == CX_BAD_RES_STATE);
+	qpn = completions(0);
+	((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->record = (struct cx_record){ .addr = 1ull << 50 };
+	post_nop(qpn, 0);
+	row(15, "one whose record is not in memory", is_error(driver_event(&d), 2) && is_queried(0xa, 0xa));
+	qpn = completions(0);
+	((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->buf.page[0] = 1ull << 50;
+	post_nop(qpn, 0);
+	row(16, "or whose buffer is not", is_error(driver_event(&d), 2) && is_queried(0xa, 0xa));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -68,6 +108,7 @@ int main(void)
 		return 1;
 	}
 	sizes();
+	states();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -203,7 +203,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 	switch (ev->type) {
 	case HCA_EVENT_CQ_ERR:
 		wire_store(e.data, 4, ((struct verbs_cq *)ev->fe)->handle);
-		e.data[11] = 1; /* overrun */
+		e.data[11] = cx_cq_error(ev->fe);
 		break;
 	case HCA_EVENT_SRQ_ERR:
 	case HCA_EVENT_SRQ_LIMIT_REACHED:

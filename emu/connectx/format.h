@@ -53,8 +53,10 @@
 	F(modify_cq_in, modify_field_select_resize_field_select, 0x60, 32) \
 	F(modify_cq_in, cq_context, 0x80, 512)                             \
 	A(modify_cq_in, pas, 0x880, 64)                                    \
+	F(cqc, status, 0x0, 4)                                             \
 	F(cqc, cqe_sz, 0x8, 3)                                             \
 	F(cqc, oi, 0xe, 1)                                                 \
+	F(cqc, st, 0x14, 4)                                                \
 	F(cqc, page_offset, 0x54, 6)                                       \
 	F(cqc, log_cq_size, 0x63, 5)                                       \
 	F(cqc, uar_page, 0x68, 24)                                         \
