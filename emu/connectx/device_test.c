@@ -291,6 +291,47 @@ static void special_overrun(void)
 	row(74, "once", !driver_event(&d));
 }
 
+/* Posts a MAD at @addr, request @index of queue pair 0, whose queues are in page 0. */
+static void post_mad(u32 qpn, u32 index, u64 addr)
+{
+	u8 wqe[2 * CX_WQE_BB] = { 0 }, *s = driver_control(wqe, qpn, index, CX_OP_SEND, 80);
+	u32 i;
+
+	wire_store(s + 8, 4, 1u << 31);
+	wire_store(s + 14, 2, d.lid);
+	driver_data(s + 48, MAD_SIZE, d.lkey, addr);
+	for (i = 0; i < 2; i++)
+		memcpy(driver_wqe(&d, 0, index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	driver_posted(&d, 0, qpn, index + 2);
+}
+
+static bool is_failed(const u8 *e, u8 syndrome)
+{
+	return e && e[63] >> 4 == 13 && e[55] == syndrome;
+}
+
+static void send_queue_error(void)
+{
+	const u8 *qpc = cx_ptr(d.out, query_qp_out, qpc), *e;
+	u32 qpn;
+
+	row(80, "queue pair 0",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_SMI, 0, 0, &qpn) && !driver_connect(&d, qpn, 0));
+	post_mad(qpn, 0, 1ull << 50);
+	row(81, "a MAD that is not in memory", is_failed(driver_poll(&d), 4));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, qpn);
+	row(82, "stops its send queue",
+	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) && cx_get(qpc, qpc, state) == 4);
+	post_mad(qpn, 2, driver_addr(AT_DATA));
+	row(83, "the next one is flushed", is_failed(driver_poll(&d), 5));
+	memset(d.in, 0, sizeof(d.in));
+	row(84, "until the driver starts it again", !driver_modify(&d, 0x506, qpn, 0));
+	post_mad(qpn, 4, driver_addr(AT_DATA));
+	e = driver_poll(&d);
+	row(85, "which sends", e && e[63] >> 4 == 0 && wire_load(e + 60, 2) == 4);
+}
+
 static struct fault *arm(const char *line)
 {
 	char err[200] = "";
@@ -465,6 +506,7 @@ int main(void)
 	key_request_turns();
 	flush_turns();
 	special_overrun();
+	send_queue_error();
 	stop();
 	stop_before_start();
 	interface();

@@ -87,8 +87,9 @@ static bool send_next(struct cx_qp *qp)
 	else
 		cqe.status =
 			qp->service == CX_QP_UMR ? cx_umr_run(cx_of(qp->qp.verbs), wqe, (u32)got) : send_mad(qp, &wr);
-	if (cqe.status && qp->service == CX_QP_UMR)
-		qp->state = HCA_QPS_ERR;
+	/* As other queue pairs of a datagram service, those for MADs stop sending, until SQERR2RTS (10.3.1). */
+	if (cqe.status && qp->state == HCA_QPS_RTS)
+		qp->state = qp->service == CX_QP_UMR ? HCA_QPS_ERR : HCA_QPS_SQE;
 	if (cqe.status || signaled)
 		special_finish(qp->qp.send_cq, qp, &cqe);
 	return true;
