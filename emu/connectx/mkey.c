@@ -72,6 +72,12 @@ static u64 len_of(const struct connectx *d, enum hca_mkey_kind kind, const u8 *m
 	return kind == HCA_MKEY_LINEAR ? hca_caps(d->cfg.hca)->max_mr_size : 0;
 }
 
+/* Bytes that the ranges of a key may have to be for. */
+static u64 extent_of(const u8 *mkc)
+{
+	return cx_get(mkc, mkc, length64) ? ~0ull : cx_get(mkc, mkc, len);
+}
+
 static u32 page_shift_of(const u8 *mkc)
 {
 	return max((u32)cx_get(mkc, mkc, log_page_size), (u32)PAGE_SHIFT_MIN);
@@ -110,26 +116,32 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n, u64 len)
 	return i;
 }
 
-/* Sets @bytes of entries from number @first on; those beyond the key's size are padding. */
-static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes)
+/*
+ * Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. @first is not
+ * limited: the offset of a request has 32 bits of octowords.
+ */
+static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u64 first, const u8 *raw, u32 bytes,
+		       u64 extent)
 {
 	static union {
 		u64 page[CHUNK / sizeof(u64)];
 		struct hca_sge range[CHUNK / OCTOWORD];
 	} e;
-	u32 n = bytes / (m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD);
+	u32 n = bytes / (m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD), at = (u32)first;
+	u64 before;
 
 	if (first >= m->entries)
 		return 0;
-	n = min(n, m->entries - first);
+	n = min(n, m->entries - at);
 	if (!cx_pages_left(d, m->entries))
 		return -ENOMEM;
 	if (m->kind == HCA_MKEY_PAGES) {
 		pages_in(e.page, raw, n);
-		return hca_mkey_set_pages(d->verbs.ctx, key, first, e.page, n);
+		return hca_mkey_set_pages(d->verbs.ctx, key, at, e.page, n);
 	}
-	n = ranges_in(e.range, raw, n, ~0ull);
-	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n) : 0;
+	before = hca_mkey_extent(d->verbs.ctx, key, at);
+	n = ranges_in(e.range, raw, n, extent > before ? extent - before : 0);
+	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, at, e.range, n) : 0;
 }
 
 /* Makes the HCA allocate the key's page list before it becomes valid, within the guest's limit. */
@@ -178,6 +190,7 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 		.page_shift = page_shift_of(mkc),
 	};
 	u64 bytes = cx_get(c->in, create_mkey_in, translations_octword_actual_size) * OCTOWORD;
+	u64 extent = cx_get(mkc, mkc, free) ? ~0ull : extent_of(mkc);
 	u32 at = CX_AT_create_mkey_in_klm_pas_mtt / 8, done, key, per;
 	int err = kind_of(mkc, &m);
 
@@ -192,7 +205,8 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 	bytes = min(bytes, (u64)(c->in_len - at));
 	per = m.kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
 	for (done = 0; !err && m.kind != HCA_MKEY_LINEAR && done < bytes; done += CHUNK)
-		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK));
+		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK),
+				  extent);
 	if (!err && !cx_get(mkc, mkc, free)) {
 		m.valid = true;
 		err = mkey_reserve(d, key, &m);
@@ -357,10 +371,21 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 	return 1;
 }
 
+/*
+ * A request for a key that is not in use need not say how long the key will be: the driver sets its entries by several
+ * requests, and its length by the last.
+ */
+static u64 umr_extent(const struct umr *u, const struct hca_mkey *m)
+{
+	if (u->mask & MASK_LEN)
+		return extent_of(u->mkc);
+	return m->valid && m->len ? m->len : ~0ull;
+}
+
 static int umr_entries(struct connectx *d, const struct umr *u, const struct hca_mkey *m)
 {
-	u32 first = m->kind == HCA_MKEY_PAGES ? 2 * u->first : u->first, done;
-	u32 per = m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
+	u64 first = m->kind == HCA_MKEY_PAGES ? 2ull * u->first : u->first;
+	u32 per = m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD, done;
 	u8 raw[CHUNK];
 	int err = 0;
 
@@ -370,7 +395,8 @@ static int umr_entries(struct connectx *d, const struct umr *u, const struct hca
 		if (!u->data)
 			err = vfio_dma_read(d->vfio, u->addr + done, raw, part);
 		if (!err)
-			err = entries_set(d, u->key, m, first + done / per, u->data ? u->data + done : raw, part);
+			err = entries_set(d, u->key, m, first + done / per, u->data ? u->data + done : raw, part,
+					  umr_extent(u, m));
 	}
 	return err;
 }

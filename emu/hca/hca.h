@@ -474,6 +474,8 @@ int hca_mkey_set(struct hca_ctx *ctx, u32 key, const struct hca_mkey *m);
 /* Sets entries from @first on. Addresses of pages are checked at each access. */
 int hca_mkey_set_pages(struct hca_ctx *ctx, u32 key, u32 first, const u64 *pages, u32 n);
 int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hca_sge *range, u32 n);
+/* Bytes of the ranges before number @first, as far as they are set. */
+u64 hca_mkey_extent(struct hca_ctx *ctx, u32 key, u32 first);
 
 int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn);
 int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);

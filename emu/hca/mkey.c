@@ -205,3 +205,11 @@ int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hc
 
 	return k && k->mkey_kind == HCA_MKEY_RANGES ? hca_mkey_fill_ranges(k, first, range, n) : -EINVAL;
 }
+
+u64 hca_mkey_extent(struct hca_ctx *ctx, u32 key, u32 first)
+{
+	const struct hca_key *k = mkey_get(ctx, key);
+	u32 n = k && k->mkey_kind == HCA_MKEY_RANGES ? min(first, k->nranges) : 0;
+
+	return n ? k->ranges[n - 1].end : 0;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Memory key requests of the driver's UMR queue pair: entries behind what the key has, and offsets that wrap. */
+#include "emu/connectx/fixture.h"
+#include "emu/lib/log.h"
+#include "emu/lib/row.h"
+
+#define OCTOWORD   16u
+#define UMR_BLOCKS 3u
+#define OFFSET     BIT(4)
+#define INLINE     BIT(7)
+#define LEN        BIT(0)
+#define FREE       BIT(29)
+#define GARBAGE    0x40000u /* no key */
+#define BASE       0x5000u
+#define AT_OLD     (AT_DATA + 0x3000u)
+#define AT_NEW     (AT_DATA + 0x4000u)
+
+static struct driver d;
+static u32 umr, a, b, next, sent; /* queue pairs in pages 0 to 2; indices of their next requests */
+
+struct request {
+	u32 key, mask, first, octowords;
+	u64 len;
+	struct {
+		u32 bytes, lkey;
+		u64 addr;
+	} entry[4];
+};
+
+/* Posts a request with inline entries; its context makes the key valid if the mask has that field. */
+static const u8 *request_run(const struct request *r)
+{
+	u8 wqe[UMR_BLOCKS * CX_WQE_BB] = { 0 };
+	u32 i;
+
+	driver_control(wqe, umr, next, CX_OP_UMR, sizeof(wqe));
+	wire_store(wqe + 12, 4, r->key);
+	wqe[16] = INLINE | OFFSET;
+	wire_store(wqe + 20, 2, r->octowords);
+	wire_store(wqe + 22, 2, r->first & 0xffff);
+	wire_store(wqe + 24, 8, r->mask);
+	wire_store(wqe + 32, 4, r->first >> 16);
+	cx_set(wqe + 64, mkc, len, r->len);
+	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
+		driver_data(wqe + 128 + (size_t)i * OCTOWORD, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
+	for (i = 0; i < UMR_BLOCKS; i++)
+		memcpy(driver_wqe(&d, 0, next + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	next += UMR_BLOCKS;
+	driver_posted(&d, 0, umr, next);
+	return driver_poll(&d);
+}
+
+static bool is_done(const u8 *e)
+{
+	return e && e[63] >> 4 == 0;
+}
+
+static u32 ranges_key(void)
+{
+	u32 key;
+
+	memset(d.in, 0, sizeof(d.in));
+	row_of("a key", "of ranges", !driver_mkey(&d, 2, false, 0, 0, 4, &key));
+	return key;
+}
+
+/* The driver fills entries up to a block of the queue, and those behind the last one are what was there before. */
+static void padding(void)
+{
+	struct request r = { .key = ranges_key(),
+			     .mask = LEN | FREE,
+			     .octowords = 4,
+			     .len = 8,
+			     .entry = { { 4, d.lkey, driver_addr(AT_DATA) },
+					{ 4, d.lkey, driver_addr(AT_DATA) },
+					{ 0x80000000, GARBAGE, 1 },
+					{ 7, GARBAGE, 2 } } };
+	struct hca_mkey m;
+
+	row(2, "ranges behind the key's length are padding", is_done(request_run(&r)));
+	r.mask = 0;
+	row(3, "also of a key in use, whose length is not set", is_done(request_run(&r)));
+	r = (struct request){ .key = ranges_key(),
+			      .octowords = 2,
+			      .entry = { { 4, d.lkey, driver_addr(AT_DATA) }, { 4, d.lkey, driver_addr(AT_DATA) } } };
+	row(4, "the first of two requests for a key's ranges, without its length", is_done(request_run(&r)));
+	r.first = 2;
+	r.mask = LEN | FREE;
+	r.len = 16;
+	r.entry[0].bytes = 8;
+	r.entry[1].lkey = GARBAGE;
+	row(5, "the second has one range, and padding", is_done(request_run(&r)));
+	row(6, "the key is valid", !hca_mkey_query(d.dev->verbs.ctx, r.key, &m) && m.valid && m.len == 16);
+}
+
+/* By CREATE_MKEY. */
+static void padding_of_command(void)
+{
+	u8 *raw = d.in + CX_AT_create_mkey_in_klm_pas_mtt / 8;
+	u32 key;
+
+	memset(d.in, 0, sizeof(d.in));
+	driver_data(driver_data(raw, 8, d.lkey, driver_addr(AT_DATA)), 8, GARBAGE, 0);
+	row(7, "CREATE_MKEY with a range, and padding", !driver_mkey(&d, 2, true, BASE, 8, 2, &key));
+	memset(d.in, 0, sizeof(d.in));
+	driver_data(driver_data(raw, 8, d.lkey, driver_addr(AT_DATA)), 8, GARBAGE, 0);
+	row(8, "with a range of no key", driver_mkey(&d, 2, true, BASE, 9, 2, &key) == CX_BAD_PARAM);
+}
+
+/* Whether a write by the key arrives at @at. */
+static bool is_written(u32 key, u32 at)
+{
+	u8 *s = driver_control(driver_wqe(&d, 1, sent), a, sent, CX_OP_WRITE, 48);
+
+	memset(d.c.mem + AT_OLD, 0, 4096);
+	memset(d.c.mem + AT_NEW, 0, 4096);
+	memcpy(d.c.mem + AT_DATA, "needle", 7);
+	wire_store(s, 8, BASE);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, a, ++sent);
+	return is_done(driver_poll(&d)) && !memcmp(d.c.mem + at, "needle", 7);
+}
+
+/* Offsets are in octowords, of which each has two pages. */
+static void offsets(void)
+{
+	struct request r = { .octowords = 1 };
+	u8 *raw = d.in + CX_AT_create_mkey_in_klm_pas_mtt / 8;
+
+	memset(d.in, 0, sizeof(d.in));
+	wire_store(raw, 8, driver_addr(AT_OLD));
+	row(10, "a key of pages", !driver_mkey(&d, 1, true, BASE, 4096, 2, &r.key) && is_written(r.key, AT_OLD));
+	r.entry[0].lkey = (u32)driver_addr(AT_NEW);
+	r.entry[0].bytes = (u32)(driver_addr(AT_NEW) >> 32);
+	r.first = 1u << 31;
+	row(11, "an offset of 4,294,967,296 pages is not one of 0",
+	    is_done(request_run(&r)) && is_written(r.key, AT_OLD));
+	r.first = 0;
+	row(12, "that is", is_done(request_run(&r)) && is_written(r.key, AT_NEW));
+}
+
+int main(void)
+{
+	log_level = LOG_ERROR;
+	if (driver_create(&d) || driver_attach(&d)) {
+		perror("mkey_test");
+		return 1;
+	}
+	row(1, "a queue pair for memory key requests, and two others",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_UMR, 0, 0, &umr) && !driver_connect(&d, umr, 0) &&
+		    !driver_qp(&d, CX_QP_RC, 1, 0, &a) && !driver_qp(&d, CX_QP_RC, 2, 0, &b) &&
+		    !driver_connect(&d, a, b) && !driver_connect(&d, b, a));
+	padding();
+	padding_of_command();
+	offsets();
+	client_close(&d.c);
+	driver_destroy(&d);
+	return rows_end();
+}
