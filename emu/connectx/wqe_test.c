@@ -210,6 +210,21 @@ static void refused_offloads(void)
 	}
 }
 
+/* LSO segments datagrams; it is no SEND of a connected service. */
+static void connected_offload(void)
+{
+	const u8 *e;
+	u32 qpn;
+
+	row(30, "a queue pair of RC",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));
+	driver_recv(&d, 0, 0, BUFFER, driver_addr(AT_RECV));
+	driver_data(driver_control(driver_wqe(&d, 0, 0), qpn, 0, CX_OP_LSO, 32), 8, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 0, qpn, 1);
+	e = driver_poll(&d);
+	row(31, "LSO of it", e && e[63] >> 4 == 13 && e[55] == 2);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -221,6 +236,7 @@ int main(void)
 	large_send();
 	checksums();
 	refused_offloads();
+	connected_offload();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
