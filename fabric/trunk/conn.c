@@ -33,8 +33,8 @@ const char *trunk_conn_name(const struct trunk_conn *c)
 	u32 i;
 
 	for (i = 0; i < c->nlinks; i++)
-		if (c->links[i])
-			return c->links[i]->name;
+		if (c->links[i].trunk)
+			return c->links[i].trunk->name;
 	return c->listener ? c->listener->address : c->connector->address;
 }
 
@@ -43,8 +43,8 @@ void trunk_conn_count(struct trunk_conn *c, enum trunk_counter ctr)
 	u32 i;
 
 	for (i = 0; i < c->nlinks; i++)
-		if (c->links[i])
-			trunk_count(c->set, c->links[i], ctr, 1);
+		if (c->links[i].trunk)
+			trunk_count(c->set, c->links[i].trunk, ctr, 1);
 	if (!c->nopen)
 		trunk_count(c->set, NULL, ctr, 1);
 }
@@ -187,12 +187,20 @@ static void conn_watch(struct trunk_conn *c, bool blocked)
 	loop_fd_mod(&c->w, EPOLLIN | (c->blocked ? EPOLLOUT : 0u));
 }
 
-static void conn_tell_alive(struct trunk_conn *c)
+static bool conn_tail_has_space(const struct trunk_conn *c)
 {
-	if (!c->send_alive || c->tail_len + TRUNK_SEND_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
-		return;
-	c->send_alive = false;
-	trunk_conn_put(c, TRUNK_KEEPALIVE, 0, "", 0);
+	return c->tail_len + TRUNK_SEND_MAX + TRUNK_TAIL_REST <= TRUNK_TAIL_MAX;
+}
+
+/* Puts messages of no trunk into the tail, up to its space. */
+static void conn_tell(struct trunk_conn *c)
+{
+	if (c->send_alive && conn_tail_has_space(c)) {
+		c->send_alive = false;
+		trunk_conn_put(c, TRUNK_KEEPALIVE, 0, "", 0);
+	}
+	while (!list_empty(&c->respond) && conn_tail_has_space(c))
+		trunk_message_respond(list_first(&c->respond, struct trunk_request, respond));
 }
 
 /* Fills the batch and the tail. Returns how many of the active trunks have taken part. */
@@ -202,7 +210,7 @@ static u32 conn_fill_batch(struct trunk_conn *c)
 	struct trunk *t;
 	u32 n = 0;
 
-	conn_tell_alive(c);
+	conn_tell(c);
 	batch.n = 0;
 	batch.niov = 1;
 	batch.bytes = 0;
@@ -365,7 +373,7 @@ bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p)
 
 static bool ring_waits(const struct trunk_conn *c)
 {
-	return c->tail_len || c->wants_space || !list_empty(&c->active);
+	return c->tail_len || c->wants_space || !list_empty(&c->active) || !list_empty(&c->respond);
 }
 
 bool trunk_conn_wait_space(struct trunk_conn *c)
@@ -416,7 +424,9 @@ static bool ring_put_trunk(struct trunk *t)
 /* Puts all that waits into the ring, up to its space. */
 static void ring_flush(struct trunk_conn *c)
 {
-	conn_tell_alive(c);
+	do
+		conn_tell(c);
+	while (ring_put_tail(c) && !list_empty(&c->respond));
 	while (ring_put_tail(c) && !list_empty(&c->active) &&
 	       ring_put_trunk(list_first(&c->active, struct trunk, s.active)))
 		conn_rotate(c, 1);
@@ -720,8 +730,12 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 static void conn_handshake_expired(struct trunk_conn *c)
 {
 	bool tls = !c->connecting && trunk_tls_handshakes(c);
+	u32 i;
 
-	if (!c->refused && !c->connecting)
+	for (i = 0; i < c->nlinks; i++)
+		if (c->links[i].request)
+			trunk_count(c->set, c->links[i].request->trunk, TRUNK_CTR_REFUSED_KEY, 1);
+	if (!c->refused && !c->connecting && c->nlinks == c->nopen)
 		trunk_conn_count(c, tls ? TRUNK_CTR_REFUSED_TLS : TRUNK_CTR_REFUSED_HELLO);
 	if (tls)
 		log_at(LOG_WARN, "trunk", "%s: the TLS handshake has not been completed in %llu s", trunk_conn_name(c),
@@ -731,15 +745,13 @@ static void conn_handshake_expired(struct trunk_conn *c)
 
 static void conn_each_second(struct trunk_conn *c, struct now now)
 {
-	u32 i;
+	u32 i = c->nlinks;
 
-	for (i = 0; i < c->nlinks; i++) {
-		struct trunk *t = c->links[i];
+	while (i--) {
+		struct trunk_request *r = c->links[i].request;
 
-		if (!t)
-			continue;
-		if (c->listener && t->s.state == TRUNK_WAITS_AUTH && now.ns - t->s.since >= TRUNK_HELLO_TIME)
-			trunk_message_refuse(c, i, t, TRUNK_BAD_KEY);
+		if (r && now.ns - r->since >= TRUNK_HELLO_TIME)
+			trunk_message_refuse(c, r->number, TRUNK_BAD_KEY);
 	}
 }
 
@@ -782,6 +794,7 @@ struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 	list_init(&c->rings);
 	list_init(&c->link);
 	list_init(&c->active);
+	list_init(&c->respond);
 	c->local = local;
 	c->w = (struct loop_fd){ .fd = fd, .fn = on_socket };
 	c->timer.fn = on_timer;
@@ -806,8 +819,6 @@ void trunk_conn_start(struct trunk_conn *c)
 
 void trunk_conn_destroy(struct trunk_conn *c)
 {
-	u32 i;
-
 	loop_timer_cancel(&c->timer);
 	loop_timer_cancel(&c->full);
 	trunk_tls_end(c);
@@ -820,9 +831,14 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	trunk_ring_destroy(&c->rx);
 	passed_close_socket(c->w.fd, c->local ? passed_owner(c->w.fd) : 0);
 	c->ended = true;
-	for (i = 0; i < c->nlinks; i++)
-		if (c->links[i])
-			trunk_session_close(c->links[i]);
+	while (c->nlinks) {
+		struct trunk_number *n = &c->links[c->nlinks - 1];
+
+		if (n->trunk)
+			trunk_session_close(n->trunk);
+		else
+			trunk_request_close(n->request);
+	}
 	if (!list_empty(&c->link)) {
 		list_del(&c->link);
 		c->listener->nunknown--;

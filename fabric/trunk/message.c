@@ -15,8 +15,34 @@
 #include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
-/* A connection without another trunk ends: soon if it listens, since more hellos may follow. */
-bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enum trunk_refusal why)
+static struct trunk *number_trunk(const struct trunk_number *n)
+{
+	return !n ? NULL : n->trunk ? n->trunk : n->request->trunk;
+}
+
+/* Closes the trunk or the request that has been refused, if there is one. */
+static void number_close(struct trunk_number *n)
+{
+	struct trunk *t = n ? n->trunk : NULL;
+
+	if (n && n->request)
+		trunk_request_close(n->request);
+	if (!t)
+		return;
+	trunk_session_close(t);
+	trunk_refused(t);
+}
+
+/* A listener's connection without another trunk ends soon: more hellos may follow. */
+static void conn_refused(struct trunk_conn *c)
+{
+	if (!c->nlinks && !c->refused)
+		trunk_conn_set_timer(c, TRUNK_REFUSED_TIME);
+	c->refused = true;
+}
+
+/* A connector's connection without another trunk ends. */
+bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal why)
 {
 	static const enum trunk_counter ctr[] = {
 		[TRUNK_BAD_HELLO] = TRUNK_CTR_REFUSED_HELLO, [TRUNK_BAD_VERSION] = TRUNK_CTR_REFUSED_VERSION,
@@ -24,20 +50,18 @@ bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enu
 		[TRUNK_BUSY] = TRUNK_CTR_REFUSED_BUSY,       [TRUNK_BAD_TLS] = TRUNK_CTR_REFUSED_TLS,
 	};
 	struct trunk_refuse r = { .why = (u8)why, .version = cpu_to_be16(TRUNK_VERSION) };
+	struct trunk_number *n = trunk_number_find(c, number);
+	struct trunk *t = number_trunk(n);
 
 	trunk_count(c->set, t, ctr[why], 1);
 	log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", t ? t->name : "listener", trunk_counter_name(ctr[why]));
 	trunk_conn_put(c, TRUNK_REFUSE, number, &r, sizeof(r));
 	trunk_conn_flush_later(c);
-	if (t) {
-		trunk_session_close(t);
-		trunk_refused(t);
-	}
+	number_close(n);
 	if (why == TRUNK_BAD_HELLO || why == TRUNK_BAD_VERSION || why == TRUNK_BAD_TLS || (c->connector && !c->nopen))
 		trunk_conn_end(c);
-	else if (!c->nopen && !c->refused)
-		trunk_conn_set_timer(c, TRUNK_REFUSED_TIME);
-	c->refused = true;
+	else
+		conn_refused(c);
 	return !c->ended;
 }
 
@@ -57,10 +81,8 @@ static void trunk_put(struct trunk *t, enum trunk_type type, const void *body, u
 
 /* Handshake */
 
-void trunk_message_hello(struct trunk *t)
+void trunk_message_fill_hello(const struct trunk *t, struct trunk_hello *h)
 {
-	struct trunk_hello *h = &t->s.mine;
-
 	memcpy(h->magic, TRUNK_MAGIC, sizeof(h->magic));
 	h->version = cpu_to_be16(TRUNK_VERSION);
 	h->port = t->port;
@@ -69,15 +91,27 @@ void trunk_message_hello(struct trunk *t)
 	h->guid = cpu_to_be64(t->guid);
 	h->peer_guid = cpu_to_be64(t->peer_guid);
 	memcpy(h->name, t->name, strcspn(t->name, ":"));
+}
+
+void trunk_message_hello(struct trunk *t)
+{
+	trunk_message_fill_hello(t, &t->s.mine);
 	t->s.send_hello = false;
-	trunk_put(t, TRUNK_HELLO, h, sizeof(*h));
+	trunk_put(t, TRUNK_HELLO, &t->s.mine, sizeof(t->s.mine));
+}
+
+void trunk_message_respond(struct trunk_request *r)
+{
+	list_del(&r->respond);
+	trunk_count(r->conn->set, r->trunk, TRUNK_CTR_XMIT_BYTES, sizeof(struct trunk_head) + sizeof(r->mine));
+	trunk_conn_put(r->conn, TRUNK_HELLO, r->number, &r->mine, sizeof(r->mine));
 }
 
 /* HMAC-SHA-256 (RFC 2104) of the sender's role and of both hellos, each of which has a nonce. */
-static void message_mac(const struct trunk *t, bool of_connector, u8 mac[TRUNK_MAC_SIZE])
+static void message_mac(const struct trunk *t, const struct trunk_hello *mine, const struct trunk_hello *theirs,
+			bool of_connector, u8 mac[TRUNK_MAC_SIZE])
 {
-	const struct trunk_hello *connector = t->listener ? &t->s.theirs : &t->s.mine;
-	const struct trunk_hello *listener = t->listener ? &t->s.mine : &t->s.theirs;
+	const struct trunk_hello *connector = t->listener ? theirs : mine, *listener = t->listener ? mine : theirs;
 	struct hmac_sha256_ctx h;
 
 	hmac_sha256_set_key(&h, t->key_len, t->key);
@@ -95,7 +129,7 @@ void trunk_message_auth(struct trunk *t)
 {
 	u8 mac[TRUNK_MAC_SIZE];
 
-	message_mac(t, !t->listener, mac);
+	message_mac(t, &t->s.mine, &t->s.theirs, !t->listener, mac);
 	t->s.send_auth = false;
 	trunk_put(t, TRUNK_AUTH, mac, sizeof(mac));
 }
@@ -107,44 +141,79 @@ static bool hello_names_port(const struct trunk_hello *h)
 	       h->type <= NODE_TYPE_ROUTER;
 }
 
+/* The listener finds the trunk, which needs a request if it has a key. */
+static bool on_hello_listener(struct trunk_conn *c, u32 number, const struct trunk_hello *h)
+{
+	enum trunk_refusal why = TRUNK_BAD_HELLO;
+	struct trunk *t = c->listener ? trunk_match(c, h, &why) : NULL;
+
+	if (t && (!trunk_count_changes(t, 0) || (t->key && !c->nready && c->nlinks - c->nopen >= TRUNK_REQUESTS))) {
+		why = TRUNK_BUSY;
+		t = NULL;
+	}
+	if (!t)
+		return trunk_message_refuse(c, number, why);
+	if (t->key)
+		return trunk_request_open(t, c, number, h) || trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
+	if (!trunk_session_open(t, c, number))
+		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
+	t->s.theirs = *h;
+	trunk_session_ready(t);
+	return true;
+}
+
 /* @t: the trunk that connects, whose hello this one responds to; NULL: the listener has to find the trunk. */
 static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8 *body)
 {
-	enum trunk_refusal why = TRUNK_BAD_HELLO;
 	struct trunk_hello h;
 
 	memcpy(&h, body, sizeof(h));
 	h.name[sizeof(h.name) - 1] = 0;
 	if (memcmp(h.magic, TRUNK_MAGIC, sizeof(h.magic)))
-		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
+		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
 	if (be16_to_cpu(h.version) != TRUNK_VERSION)
-		return trunk_message_refuse(c, number, t, TRUNK_BAD_VERSION);
-	if (!hello_names_port(&h))
-		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
-	if (!t) {
-		t = c->listener ? trunk_match(c->listener, &h, &why) : NULL;
-		if (t && !trunk_count_changes(t, 0)) {
-			why = TRUNK_BUSY;
-			t = NULL;
-		}
-		if (!t)
-			return trunk_message_refuse(c, number, NULL, why);
-		if (t->conn)
-			trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BUSY);
-		if (!trunk_session_open(t, c, number))
-			return trunk_message_refuse(c, number, NULL, TRUNK_BAD_HELLO);
-	} else if (trunk_guid_is_here(c->set, be64_to_cpu(h.guid)) ||
-		   (t->peer_guid && be64_to_cpu(h.guid) != t->peer_guid) || (t->peer_port && h.port != t->peer_port)) {
-		return trunk_message_refuse(c, number, t, TRUNK_BAD_PORT);
-	}
+		return trunk_message_refuse(c, number, TRUNK_BAD_VERSION);
+	if (!hello_names_port(&h) || (t && !t->s.greeted))
+		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
+	if (!t)
+		return on_hello_listener(c, number, &h);
+	if (trunk_guid_is_here(c->set, be64_to_cpu(h.guid)) || (t->peer_guid && be64_to_cpu(h.guid) != t->peer_guid) ||
+	    (t->peer_port && h.port != t->peer_port))
+		return trunk_message_refuse(c, number, TRUNK_BAD_PORT);
 	t->s.theirs = h;
 	if (!t->key) {
 		trunk_session_ready(t);
 		return true;
 	}
 	t->s.state = TRUNK_WAITS_AUTH;
-	t->s.send_auth = !t->listener;
+	t->s.send_auth = true;
 	trunk_session_flush_later(t);
+	return true;
+}
+
+/* At the listener: the trunk gets the connection, unless another one has it meanwhile. */
+static bool on_auth_listener(struct trunk_request *r, const u8 *body)
+{
+	struct trunk_conn *c = r->conn;
+	struct trunk *t = r->trunk;
+	struct trunk_hello mine = r->mine, theirs = r->theirs;
+	u32 number = r->number;
+	u8 mac[TRUNK_MAC_SIZE];
+
+	/* Its own hello must have been sent: the MAC covers it. */
+	message_mac(t, &mine, &theirs, true, mac);
+	if (!list_empty(&r->respond) || !memeql_sec(mac, body, sizeof(mac)))
+		return trunk_message_refuse(c, number, TRUNK_BAD_KEY);
+	if (t->conn || !trunk_count_changes(t, 0))
+		return trunk_message_refuse(c, number, TRUNK_BUSY);
+	trunk_request_close(r);
+	if (!trunk_session_open(t, c, number))
+		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
+	t->s.mine = mine;
+	t->s.theirs = theirs;
+	t->s.send_hello = false;
+	t->s.send_auth = true;
+	trunk_session_ready(t);
 	return true;
 }
 
@@ -152,18 +221,16 @@ static bool on_auth(struct trunk *t, const u8 *body)
 {
 	u8 mac[TRUNK_MAC_SIZE];
 
-	/* Its own hello must have been sent: the MAC covers it. */
 	if (t->s.send_hello)
-		return trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BAD_KEY);
-	message_mac(t, t->listener != NULL, mac);
+		return trunk_message_refuse(t->conn, t->s.number, TRUNK_BAD_KEY);
+	message_mac(t, &t->s.mine, &t->s.theirs, false, mac);
 	if (!memeql_sec(mac, body, sizeof(mac)))
-		return trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BAD_KEY);
-	t->s.send_auth = t->listener != NULL;
+		return trunk_message_refuse(t->conn, t->s.number, TRUNK_BAD_KEY);
 	trunk_session_ready(t);
 	return true;
 }
 
-static bool on_refuse(struct trunk_conn *c, struct trunk *t, const u8 *body)
+static bool on_refuse(struct trunk_conn *c, struct trunk_number *n, const u8 *body)
 {
 	static const char *const why[] = { "it gives no reason",
 					   "hello",
@@ -172,6 +239,7 @@ static bool on_refuse(struct trunk_conn *c, struct trunk *t, const u8 *body)
 					   "GUIDs or port numbers",
 					   "the port has a peer",
 					   "TLS, which one end uses and the other does not" };
+	struct trunk *t = number_trunk(n);
 	struct trunk_refuse r;
 
 	memcpy(&r, body, sizeof(r));
@@ -187,11 +255,10 @@ static bool on_refuse(struct trunk_conn *c, struct trunk *t, const u8 *body)
 		trunk_conn_end(c);
 		return false;
 	}
-	if (t) {
-		trunk_session_close(t);
-		trunk_refused(t);
-	}
-	if (!c->nopen)
+	number_close(n);
+	if (c->listener && n)
+		conn_refused(c);
+	else if (!c->nlinks)
 		trunk_conn_end(c);
 	return !c->ended;
 }
@@ -397,23 +464,24 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 #undef READY
 	};
 	u32 number = be32_to_cpu(h->link);
-	struct trunk *t = number < c->nlinks ? c->links[number] : NULL;
-	enum trunk_state state = t ? t->s.state : TRUNK_CLOSED;
+	struct trunk_number *n = trunk_number_find(c, number);
+	struct trunk *t = n ? n->trunk : NULL;
+	enum trunk_state state = t ? t->s.state : n ? TRUNK_WAITS_AUTH : TRUNK_CLOSED;
 
 	if (h->type < TRUNK_TYPES && row[h->type].of_conn)
 		state = c->nready ? TRUNK_READY : TRUNK_CLOSED;
 	if (h->type >= TRUNK_TYPES || len < row[h->type].least || len > row[h->type].most ||
 	    !(row[h->type].states & BIT(state))) {
-		if (!t && c->refused && h->type > TRUNK_HELLO && h->type < TRUNK_TYPES && !row[h->type].of_conn &&
+		if (!n && c->refused && h->type > TRUNK_HELLO && h->type < TRUNK_TYPES && !row[h->type].of_conn &&
 		    len >= row[h->type].least && len <= row[h->type].most)
 			return true; /* sent before the trunk's refusal has arrived */
-		if (t && state == TRUNK_WAITS_AUTH)
-			return trunk_message_refuse(c, number, t, TRUNK_BAD_KEY);
+		if (n && state == TRUNK_WAITS_AUTH)
+			return trunk_message_refuse(c, number, TRUNK_BAD_KEY);
 		if (c->nready)
 			return trunk_message_violation(c, "an invalid message, or one of a wrong length");
 		if (h->type == TRUNK_TLS_ALERT || h->type == TRUNK_TLS_CLIENT)
-			return trunk_message_refuse(c, number, t, TRUNK_BAD_TLS);
-		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
+			return trunk_message_refuse(c, number, TRUNK_BAD_TLS);
+		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
 	}
 	if (t)
 		trunk_count(c->set, t, TRUNK_CTR_RCV_BYTES, sizeof(*h) + len);
@@ -421,9 +489,9 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 	case TRUNK_HELLO:
 		return on_hello(c, number, t, body);
 	case TRUNK_AUTH:
-		return on_auth(t, body);
+		return t ? on_auth(t, body) : on_auth_listener(n->request, body);
 	case TRUNK_REFUSE:
-		return on_refuse(c, t, body);
+		return on_refuse(c, n, body);
 	case TRUNK_LINK:
 		return on_link(t, body);
 	case TRUNK_FLOW:

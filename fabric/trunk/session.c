@@ -9,44 +9,42 @@
 #include "emu/lib/log.h"
 #include "fabric/trunk/trunk_internal.h"
 
-/* Makes @links large enough for @number. */
-static bool session_grow_links(struct trunk_conn *c, u32 number)
+/*
+ * Of a connector, sends hellos: of all trunks if one of them is ready, which has proved the key; until then of as many
+ * as the listener permits.
+ */
+static void session_greet(struct trunk_conn *c)
 {
-	u32 n = max(c->nlinks, 1u);
-	struct trunk **links;
+	struct trunk *t;
 
-	if (number >= TRUNK_LINKS)
-		return false;
-	while (n <= number)
-		n *= 2;
-	if (n == c->nlinks)
-		return true;
-	links = realloc(c->links, n * sizeof(struct trunk *));
-	if (!links)
-		return false;
-	memset(links + c->nlinks, 0, (n - c->nlinks) * sizeof(struct trunk *));
-	c->links = links;
-	c->nlinks = n;
-	return true;
+	list_for_each (t, &c->connector->trunks, sibling) {
+		if (!c->nready && c->ngreeted >= TRUNK_REQUESTS)
+			return;
+		if (t->conn != c || t->s.greeted)
+			continue;
+		t->s.greeted = t->s.send_hello = true;
+		c->ngreeted++;
+		trunk_session_flush_later(t);
+	}
 }
 
 bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
 {
 	struct trunk_session *s = &t->s;
+	struct trunk_number *n;
 
-	if (!session_grow_links(c, number))
-		return false;
 	memset(s, 0, sizeof(*s));
 	list_init(&s->active);
 	list_init(&s->packets);
-	if (t->key && getrandom(s->mine.nonce, sizeof(s->mine.nonce), 0) != sizeof(s->mine.nonce))
+	if (c->connector && t->key && getrandom(s->mine.nonce, sizeof(s->mine.nonce), 0) != sizeof(s->mine.nonce))
 		return false;
+	n = trunk_number_add(c, number);
+	if (!n)
+		return false;
+	n->trunk = t;
 	s->state = TRUNK_WAITS_HELLO;
-	s->since = loop_now(t->set->loop).ns;
 	s->number = number;
 	s->epoch = 1;
-	s->send_hello = true;
-	c->links[number] = t;
 	if (!c->nopen++ && c->listener) {
 		list_del(&c->link);
 		c->listener->nunknown--;
@@ -54,6 +52,11 @@ bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
 	if (!c->nready)
 		trunk_conn_set_timer(c, TRUNK_HELLO_TIME);
 	t->conn = c;
+	if (c->connector) {
+		session_greet(c);
+		return true;
+	}
+	s->send_hello = true;
 	trunk_session_flush_later(t);
 	return true;
 }
@@ -76,14 +79,17 @@ void trunk_session_close(struct trunk *t)
 	u8 vl;
 
 	list_del(&t->s.active);
-	c->links[t->s.number] = NULL;
+	trunk_number_remove(c, t->s.number);
 	c->nready -= ready;
+	c->ngreeted -= t->s.greeted && !ready;
 	if (!--c->nopen && c->listener) {
 		list_add(&c->listener->unknown, &c->link);
 		c->listener->nunknown++;
 	}
 	t->conn = NULL;
 	t->s.state = TRUNK_CLOSED;
+	if (c->connector && !c->ended)
+		session_greet(c);
 	if (!ready)
 		return;
 	trunk_count(t->set, t, TRUNK_CTR_LOST, 1);
@@ -104,8 +110,12 @@ void trunk_session_ready(struct trunk *t)
 	t->s.state = TRUNK_READY;
 	if (!c->nready++)
 		trunk_conn_set_timer(c, TRUNK_PING);
-	if (c->connector && !c->connector->since)
-		c->connector->since = loop_now(t->set->loop).ns;
+	if (c->connector) {
+		if (!c->connector->since)
+			c->connector->since = loop_now(t->set->loop).ns;
+		c->ngreeted--;
+		session_greet(c);
+	}
 	trunk_count_changes(t, 1);
 	trunk_count(t->set, t, TRUNK_CTR_CONNECTED, 1);
 	fabric_remote_name(r, theirs->type, be64_to_cpu(theirs->guid), theirs->port, theirs->name);

@@ -87,6 +87,59 @@ static void test_shared_refused(void)
 	unlink(other);
 }
 
+#define MANY_MAX 7000
+
+/*
+ * Options of a trunk at port 9, and lines of @n more, each with the same port of the node @peer, or (NULL) any peer. The
+ * last one has the options @last, the others @all.
+ */
+static const char *with_many(char *more, const char *leaf, const char *how, const char *peer, u32 n, const char *all,
+			     const char *last)
+{
+	char of_peer[40] = "";
+	size_t len = 0;
+	u32 i;
+
+	for (i = 0; i <= n; i++) {
+		if (peer)
+			snprintf(of_peer, sizeof(of_peer), "peer %s:%u", peer, 9 + i);
+		if (i)
+			len += (size_t)snprintf(more + len, MANY_MAX - len, "\ntrunk %s:%u %s /tmp/muslin-trunk-%d ",
+						leaf, 9 + i, how, getpid());
+		len += (size_t)snprintf(more + len, MANY_MAX - len, "%s %s", of_peer, i < n ? all : last);
+	}
+	return more;
+}
+
+/* More trunks than a listener has requests of a connection, and more of them with another key. */
+static void test_shared_many(void)
+{
+	const u32 n = 2 * TRUNK_REQUESTS + 4;
+	char one[64], other[64], with_one[80], with_other[80];
+	static char more_a[MANY_MAX], more_b[MANY_MAX];
+	u32 i, wrong;
+
+	key_file(one, sizeof(one), "a key that all know\n");
+	key_file(other, sizeof(other), "a key that nobody knows\n");
+	snprintf(with_one, sizeof(with_one), "key %s", one);
+	snprintf(with_other, sizeof(with_other), "key %s", other);
+	for (wrong = 0; wrong < 2; wrong++) {
+		trunk_start(with_many(more_a, "leaf1", "listen", "0002c90406400010", n, with_one, with_one),
+			    with_many(more_b, "leaf101", "to", "0002c90400000010", n, wrong ? with_other : with_one,
+				      with_one));
+		for (i = 0; i <= n && (wrong && i < n ? !link_is_up(i) : link_is_up(i)); i++)
+			;
+		row(246 + (int)wrong, "those with the key come up, on one connection",
+		    i == n + 1 && b.set->nconnectors == 1 && a.set->trunks[n].conn &&
+			    a.set->trunks[n].conn->nopen == (wrong ? 1 : n + 1) &&
+			    !trunk_set_counter(a.set, TRUNK_CTR_REFUSED_BUSY) &&
+			    trunk_counter(a.set, n, TRUNK_CTR_CONNECTED) == 1);
+		trunk_stop();
+	}
+	unlink(one);
+	unlink(other);
+}
+
 static void stranger_send_link(int fd, u8 type, u32 number, const void *body, u32 len)
 {
 	struct trunk_head h = { .type = type, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(number) };
@@ -96,6 +149,52 @@ static void stranger_send_link(int fd, u8 type, u32 number, const void *body, u3
 	memcpy(m + sizeof(h), body, len);
 	if (send(fd, m, sizeof(h) + len, MSG_NOSIGNAL) > 0)
 		test_run(0);
+}
+
+/* A stranger asks for all trunks of a listener, and for more. */
+static void test_requests(void)
+{
+	const u32 n = TRUNK_REQUESTS + 4;
+	struct trunk_hello h = stranger_hello();
+	static char more[MANY_MAX];
+	char key[64], options[80];
+	struct trunk_conn *c;
+	u32 i;
+	int fd;
+
+	key_file(key, sizeof(key), "a key that all know\n");
+	snprintf(options, sizeof(options), "key %s", key);
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen",
+		   with_many(more, "leaf1", "listen", NULL, n, options, options));
+	fd = stranger_connect();
+	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS - 1, &h, sizeof(h));
+	c = list_first(&a.set->listeners[0].unknown, struct trunk_conn, link);
+	row(290, "memory for one link number, however large",
+	    a.set->listeners[0].nunknown == 1 && c->nlinks == 1 && c->links_max == 1);
+	for (i = 0; i < n; i++)
+		stranger_send_link(fd, TRUNK_HELLO, i, &h, sizeof(h));
+	row(291, "a limited number of requests",
+	    c->nlinks == TRUNK_REQUESTS && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == n + 1 - TRUNK_REQUESTS);
+	for (i = 0; i <= n; i++)
+		row(292, "one for each trunk",
+		    a.set->trunks[i].requests.next->next == &a.set->trunks[i].requests && !a.set->trunks[i].conn);
+	close(fd);
+	test_run(0);
+	for (i = 0; i <= n; i++)
+		row(293, "none is left", list_empty(&a.set->trunks[i].requests));
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+	unlink(key);
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	fd = stranger_connect();
+	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS - 1, &h, sizeof(h));
+	row(294, "the same without a key", a.set->trunks[0].conn && a.set->trunks[0].conn->links_max == 1);
+	close(fd);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
 }
 
 /* Link numbers of a stranger who has trained link 0. */
@@ -251,7 +350,9 @@ int main(void)
 	log_level = LOG_ERROR;
 	test_shared();
 	test_shared_refused();
+	test_shared_many();
 	test_link_numbers();
+	test_requests();
 	if (trunk_tls_in_build())
 		test_within_tls();
 	row(240, "no packet is left", wire_packet_live() == live);

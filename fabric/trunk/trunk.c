@@ -226,6 +226,8 @@ void trunk_refused(struct trunk *t)
 
 	if (!k)
 		return;
+	list_del(&t->sibling); /* the others come first on the next connection, too */
+	list_add(&k->trunks, &t->sibling);
 	if (k->conn && !k->conn->nopen) /* the connection ends, and so does another one */
 		k->wait = TRUNK_REFUSED_WAIT;
 	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + TRUNK_REFUSED_WAIT);
@@ -273,11 +275,11 @@ static u32 trunk_lower_bound(const struct trunk_set *s, u64 guid, u8 port)
 	return low;
 }
 
-struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why)
+struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why)
 {
 	u64 guid = be64_to_cpu(h->guid), wanted = be64_to_cpu(h->peer_guid);
-	const struct trunk_set *s = l->set;
-	struct trunk *unproved = NULL;
+	const struct trunk_set *s = c->set;
+	struct trunk *requested = NULL;
 	u32 i;
 
 	*why = TRUNK_BAD_PORT;
@@ -288,16 +290,18 @@ struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h,
 
 		if (wanted && (t->guid != wanted || (h->peer_port && h->peer_port != t->port)))
 			break;
-		if (t->listener != l || (h->peer_port && h->peer_port != t->port) ||
+		if (t->listener != c->listener || (h->peer_port && h->peer_port != t->port) ||
 		    (t->peer_guid && t->peer_guid != guid) || (t->peer_port && t->peer_port != h->port))
 			continue;
-		if (!t->conn)
-			return t;
 		*why = TRUNK_BUSY;
-		if (t->s.state == TRUNK_WAITS_AUTH)
-			unproved = t;
+		if (t->conn || trunk_request_is_open(t, c))
+			continue;
+		if (list_empty(&t->requests))
+			return t;
+		if (!requested)
+			requested = t;
 	}
-	return unproved;
+	return requested;
 }
 
 static void on_listener(struct loop_fd *w, u32 events, struct now now)
@@ -502,6 +506,7 @@ static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_
 
 	t->remote = fabric_remote(s->fabric, index);
 	t->retry.fn = on_retry;
+	list_init(&t->requests);
 	n = fabric_port_node(fabric_remote_local(t->remote));
 	fabric_port_info(fabric_remote_local(t->remote), &info);
 	t->guid = fabric_node_guid(n);

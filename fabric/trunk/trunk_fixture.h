@@ -41,7 +41,7 @@ static inline void side_connect(struct side *s)
 static inline void side_start_at(struct side *s, const char *shape, const char *leaf, const char *how,
 				 const char *address, const char *more)
 {
-	char text[800], err[300];
+	char text[8000], err[300];
 	u32 i;
 
 	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s %s\n", shape, leaf, how, address, test_options, more);

@@ -28,6 +28,7 @@
 #define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC) /* until a trunk that the listener has refused tries again */
 #define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces the oldest */
 #define TRUNK_UNKNOWN_LOCAL 1024         /* on a Unix socket, to which only programs of the user connect */
+#define TRUNK_REQUESTS      16           /* hellos that wait for AUTH on a connection without a ready trunk */
 #define TRUNK_READ          (256u << 10) /* bytes read from a socket in one turn; what they cause is sent at once */
 #define TRUNK_RING_READ     (64u << 10)  /* bytes read from a ring in one turn */
 #define TRUNK_SNDBUF        (1 << 20)    /* of a Unix socket, as far as the system permits */
@@ -186,15 +187,25 @@ struct trunk_connector {
 #define TRUNK_TAIL_MAX  (TRUNK_TAIL_REST + (16u << 10))
 #define TRUNK_SEND_MAX  512
 
+/* A link number of a connection: of a trunk, or of a request. */
+struct trunk_number {
+	u32 number;
+	struct trunk *trunk;
+	struct trunk_request *request;
+};
+
 struct trunk_conn {
 	struct list link;  /* in trunk_listener.unknown */
 	struct list rings; /* in trunk_set.rings, if it has one */
 	struct trunk_set *set;
 	struct trunk_listener *listener;   /* NULL: this daemon connected */
 	struct trunk_connector *connector; /* NULL: this daemon accepted */
-	struct trunk **links;              /* by link number; NULL: unused number */
-	u32 nlinks, nopen, nready;         /* size of @links; trunks of the connection; of these, in TRUNK_READY */
-	struct loop_fd w, wake;            /* the socket; the eventfd of rx */
+	struct trunk_number *links;        /* by their numbers */
+	u32 nlinks, links_max;             /* entries of @links; and for how many it has memory */
+	u32 nopen, nready;                 /* trunks of the connection; of these, in TRUNK_READY */
+	u32 ngreeted;           /* of a connector: trunks that have sent a hello and are not in TRUNK_READY */
+	struct list respond;    /* requests whose hellos are to be answered */
+	struct loop_fd w, wake; /* the socket; the eventfd of rx */
 	struct loop_task flush;
 	struct loop_timer timer;
 	bool connecting;
@@ -234,12 +245,23 @@ enum trunk_state {
 	TRUNK_READY
 };
 
+/* A hello at a listener whose sender has not proved the key of @trunk. */
+struct trunk_request {
+	struct trunk *trunk;
+	struct trunk_conn *conn;
+	u32 number; /* of the link */
+	u64 since;  /* loop clock, ns */
+	struct trunk_hello mine, theirs;
+	struct list link;    /* in trunk.requests */
+	struct list respond; /* in trunk_conn.respond, until its hello has been answered */
+};
+
 /* A trunk's state on its connection. */
 struct trunk_session {
 	enum trunk_state state;
 	u32 number; /* of the link */
-	u64 since;  /* loop clock, ns: of the hello */
 	struct trunk_hello mine, theirs;
+	bool greeted; /* of a connector: the hello is to be sent, or has been sent */
 	/* to be sent */
 	struct list active; /* in trunk_conn.active */
 	struct list packets;
@@ -272,6 +294,7 @@ struct trunk {
 	char name[FABRIC_NAME_MAX];
 	struct trunk_conn *conn; /* NULL: no session */
 	struct trunk_session s;
+	struct list requests;    /* at its listener, of any connections */
 	struct loop_timer retry; /* after a refusal */
 	bool cable;        /* plugged or pulled here and not sent to the peer: has priority over the peer's state */
 	u32 changes;       /* of the peer's end of the link in this second, on any connection ... */
@@ -297,11 +320,8 @@ struct trunk_set {
 };
 
 /* trunk.c */
-/*
- * The trunk to which a hello at @l belongs; NULL with the reason. It may have a peer that has not proved the key yet:
- * that one must not keep others out.
- */
-struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why);
+/* The trunk without a connection to which a hello on @c belongs; NULL with the reason. */
+struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why);
 /* Does a node here have this GUID? Then no node of another daemon may have it. */
 bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);
 void trunk_connector_opened(struct trunk_connector *k); /* its connection is established */
@@ -321,6 +341,23 @@ typedef void (*trunk_resolve_fn)(void *ctx, const struct trunk_addresses *found)
 /* Resolves HOST:PORT without blocking, and calls @done once, unless it is cancelled before. NULL: out of resources. */
 struct trunk_resolve *trunk_resolve_start(struct loop *loop, const char *address, trunk_resolve_fn done, void *ctx);
 void trunk_resolve_cancel(struct trunk_resolve *r);
+
+/* number.c */
+struct trunk_number *trunk_number_search(const struct trunk_conn *c, u32 number);
+/* NULL: no memory, or an invalid number, or one in use. Pointers to other numbers become invalid. */
+struct trunk_number *trunk_number_add(struct trunk_conn *c, u32 number);
+void trunk_number_remove(struct trunk_conn *c, u32 number); /* which is in use */
+/* NULL: a number that is not in use. Without gaps, each number is its own index. */
+static inline struct trunk_number *trunk_number_find(const struct trunk_conn *c, u32 number)
+{
+	return number < c->nlinks && c->links[number].number == number ? &c->links[number]
+								       : trunk_number_search(c, number);
+}
+
+/* request.c */
+bool trunk_request_open(struct trunk *t, struct trunk_conn *c, u32 number, const struct trunk_hello *theirs);
+void trunk_request_close(struct trunk_request *r);
+bool trunk_request_is_open(const struct trunk *t, const struct trunk_conn *c); /* on @c */
 
 /* session.c */
 /* Adds the trunk to the connection. False: no memory, or an invalid number. */
@@ -361,10 +398,12 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep);
  */
 bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len);
 bool trunk_message_violation(struct trunk_conn *c, const char *what); /* false */
-/* Refuses a trunk: @t, or (NULL) a link number without a trunk. False: the connection has ended. */
-bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enum trunk_refusal why);
-bool trunk_message_flow_due(const struct trunk *t, u8 vl); /* must TRUNK_FLOW be sent for the VL? */
+/* Refuses the trunk or the request of a link number, or the number itself. False: the connection has ended. */
+bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal why);
+void trunk_message_fill_hello(const struct trunk *t, struct trunk_hello *h); /* except for its nonce */
+bool trunk_message_flow_due(const struct trunk *t, u8 vl);                   /* must TRUNK_FLOW be sent for the VL? */
 /* Put one message into the tail, which has space for it. */
+void trunk_message_respond(struct trunk_request *r); /* to its hello */
 void trunk_message_hello(struct trunk *t);
 void trunk_message_auth(struct trunk *t);
 void trunk_message_link(struct trunk *t);
