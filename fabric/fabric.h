@@ -153,9 +153,10 @@ int fabric_link_plug(struct fabric_port *p);
 struct fabric_remote;
 
 enum fabric_remote_change {
-	FABRIC_REMOTE_LINK,  /* the values of fabric_remote_link() have changed, or the link has gone down */
-	FABRIC_REMOTE_CABLE, /* the same, and the cable was plugged or pulled here */
-	FABRIC_REMOTE_WAKE   /* the same, and the port polls, which wakes a sleeping one (IBTA 5.6.4) */
+	FABRIC_REMOTE_LINK,   /* the values of fabric_remote_link() have changed, or the link has gone down */
+	FABRIC_REMOTE_PLUG,   /* the same, and the cable was plugged here, ... */
+	FABRIC_REMOTE_UNPLUG, /* ... or pulled */
+	FABRIC_REMOTE_WAKE    /* the same, and the port polls, which wakes a sleeping one (IBTA 5.6.4) */
 };
 
 /* What a carrier does with the payload of a data packet that is sent now. */

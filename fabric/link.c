@@ -203,7 +203,7 @@ int fabric_link_unplug(struct fabric_port *p)
 		return -ENOLINK;
 	p->unplugged = p->peer->unplugged = true;
 	fabric_link_disconnect(p);
-	link_notify(p, FABRIC_REMOTE_CABLE);
+	link_notify(p, FABRIC_REMOTE_UNPLUG);
 	return 0;
 }
 
@@ -215,6 +215,6 @@ int fabric_link_plug(struct fabric_port *p)
 	fabric_link_wake(p);
 	fabric_link_wake(p->peer);
 	fabric_link_update(p);
-	link_notify(p, FABRIC_REMOTE_CABLE);
+	link_notify(p, FABRIC_REMOTE_PLUG);
 	return 0;
 }

@@ -6,6 +6,9 @@
  * Each end has an epoch, which changes when its end of the link goes down or its values change. It sends epoch and
  * values, and acknowledges the peer's. An end comes up when the peer trains and has acknowledged the current epoch. The
  * acknowledgement of the peer's epoch is sent before any packet, so that the peer is up when packets arrive.
+ *
+ * The cable is what the last change of either end, plugging or pulling it, has made it. Changes of both ends that cross
+ * have no order: then it is out at both if either one has pulled it.
  */
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
@@ -282,10 +285,34 @@ void trunk_message_link(struct trunk *t)
 		.speed_limit = l.speed_limit,
 	};
 
+	if (t->cable) {
+		t->s.cable_epoch = t->s.epoch;
+		t->unplugged = l.unplugged;
+	}
 	t->s.send_link = false;
 	t->s.link_sent = true;
 	t->s.wake = t->cable = false;
 	trunk_put(t, TRUNK_LINK, &m, sizeof(m));
+}
+
+/*
+ * The peer's cable. Its changes and those of this end have crossed if the peer has not acknowledged the epoch in which
+ * this end has sent its last one. What the peer says first, without a change since the handshake, is older than any
+ * change here.
+ */
+static void link_cable(struct trunk *t, const struct trunk_link *m)
+{
+	bool unplugged = m->flags & TRUNK_LINK_UNPLUGGED, crossed;
+	struct trunk_session *s = &t->s;
+
+	if (s->cable_epoch && (s32)(be32_to_cpu(m->ack) - s->cable_epoch) >= 0)
+		s->cable_epoch = 0;
+	crossed = t->cable || s->cable_epoch;
+	if (m->flags & TRUNK_LINK_CABLE)
+		fabric_remote_cable(t->remote, unplugged || (crossed && t->unplugged));
+	else if (!s->link_received && unplugged && !crossed)
+		fabric_remote_cable(t->remote, true);
+	s->link_received = true;
 }
 
 static bool on_link(struct trunk *t, const u8 *body)
@@ -315,13 +342,7 @@ static bool on_link(struct trunk *t, const u8 *body)
 	changes = epoch != s->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE);
 	if (!trunk_count_changes(t, changes))
 		return trunk_message_violation(t->conn, "its end of the link changes too often");
-	/*
-	 * At first the cable is unplugged if either end says so, unless it was plugged in the meantime; after that, the
-	 * latest change counts.
-	 */
-	if (m.flags & TRUNK_LINK_CABLE || (!s->link_received && peer.unplugged && !s->plugged))
-		fabric_remote_cable(r, peer.unplugged);
-	s->link_received = true;
+	link_cable(t, &m);
 	if (m.flags & TRUNK_LINK_WAKE)
 		fabric_remote_wake(r);
 	if (epoch != s->peer_epoch) {

@@ -86,6 +86,7 @@ void trunk_session_close(struct trunk *t)
 		list_add(&c->listener->unknown, &c->link);
 		c->listener->nunknown++;
 	}
+	t->cable |= t->s.cable_epoch != 0; /* which may be lost */
 	t->conn = NULL;
 	t->s.state = TRUNK_CLOSED;
 	if (c->connector && !c->ended)
@@ -123,7 +124,6 @@ void trunk_session_ready(struct trunk *t)
 	       theirs->port);
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
 		fabric_remote_credits(r, vl, FABRIC_REMOTE_BLOCKS);
-	t->s.plugged = t->cable;
 	t->s.send_link = t->s.send_flow = true;
 	trunk_session_flush_later(t);
 }

@@ -91,8 +91,12 @@ static void on_change(void *ctx, enum fabric_remote_change what)
 {
 	struct trunk *t = ctx;
 
-	if (what == FABRIC_REMOTE_CABLE && !fabric_remote_is_up(t->remote)) /* else it was in, and is */
+	bool unplugged = what == FABRIC_REMOTE_UNPLUG;
+
+	if ((unplugged || what == FABRIC_REMOTE_PLUG) && !fabric_remote_is_up(t->remote)) { /* else it was in, and is */
 		t->cable = true;
+		t->unplugged = unplugged;
+	}
 	if (t->conn)
 		trunk_session_change(t, what);
 }

@@ -271,7 +271,7 @@ struct trunk_session {
 	/* link */
 	u32 epoch, peer_epoch;
 	bool link_sent, link_received;
-	bool plugged; /* the cable was plugged or pulled here before the handshake */
+	u32 cable_epoch; /* in which a change of the cable was sent that the peer has not acknowledged; 0: none */
 	/* credits, in blocks since the handshake; fccl: as last sent */
 	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], fccl[TRUNK_DATA_VLS];
 };
@@ -296,9 +296,10 @@ struct trunk {
 	struct trunk_session s;
 	struct list requests;    /* at its listener, of any connections */
 	struct loop_timer retry; /* after a refusal */
-	bool cable;        /* plugged or pulled here and not sent to the peer: has priority over the peer's state */
-	u32 changes;       /* of the peer's end of the link in this second, on any connection ... */
-	u64 changes_since; /* ... which began at this time of the loop's clock, ns */
+	bool cable;              /* plugged or pulled here, which has not been sent to the peer ... */
+	bool unplugged;          /* ... or was the last such change sent: pulled */
+	u32 changes;             /* of the peer's end of the link in this second, on any connection ... */
+	u64 changes_since;       /* ... which began at this time of the loop's clock, ns */
 	u64 ctr[TRUNK_CTR_NUM];
 };
 

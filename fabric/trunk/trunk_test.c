@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tests of trunks between two fabrics: link, data, faults, death of a daemon and cables; also within TLS. */
+#include "emu/lib/rng.h"
 #include "fabric/fault.h"
 #include "fabric/trunk/pair_fixture.h"
 
@@ -300,6 +301,75 @@ static void test_cable(void)
 	trunk_stop();
 }
 
+/* Both ends have the cable in, or out; it is in: they are up. */
+static bool cables_agree(void)
+{
+	return side_port(&a)->unplugged == side_port(&b)->unplugged &&
+	       at(side_port(&a)->unplugged ? PORT_STATE_DOWN : PORT_STATE_INIT);
+}
+
+static void cable_change(struct side *s, bool plug)
+{
+	if (plug)
+		fabric_link_plug(side_port(s));
+	else
+		fabric_link_unplug(side_port(s));
+}
+
+/* Changes of both ends cross. */
+static void test_cables_cross(void)
+{
+	u32 i, k, agree = 0;
+	struct rng r = { 1 };
+
+	trunk_start("", "");
+	cable_change(&a, false);
+	test_run(0);
+	cable_change(&a, true);
+	cable_change(&b, false);
+	test_run(0);
+	row(84, "plugged here and pulled there: it is out at both", cables_agree() && side_port(&a)->unplugged);
+	cable_change(&a, false);
+	cable_change(&b, true);
+	test_run(0);
+	row(85, "likewise", cables_agree() && side_port(&a)->unplugged);
+	cable_change(&b, true);
+	test_run(0);
+	row(86, "a later change plugs it", cables_agree() && !side_port(&a)->unplugged);
+	cable_change(&a, false);
+	test_run(0);
+	cable_change(&a, true);
+	loop_run_tasks(test_loop); /* sends it */
+	trunk_conn_end(b.set->trunks[0].conn);
+	test_run(NSEC_PER_SEC);
+	row(87, "a change that is lost with the connection is sent on the next one",
+	    cables_agree() && !side_port(&b)->unplugged);
+	cable_change(&a, false);
+	test_run(0);
+	trunk_conn_end(a.set->trunks[0].conn);
+	test_run(0);
+	cable_change(&a, true);
+	cable_change(&b, false);
+	test_run(NSEC_PER_SEC);
+	row(88, "both have changed it without a connection", cables_agree() && side_port(&a)->unplugged);
+
+	for (i = 0; i < 500; i++) {
+		for (k = 0; k < 6; k++) {
+			cable_change(rng_next(&r) % 2 ? &a : &b, rng_next(&r) % 2);
+			if (rng_next(&r) % 2)
+				loop_run_tasks(test_loop);
+			if (!(rng_next(&r) % 20) && a.set->trunks[0].conn)
+				trunk_conn_end(a.set->trunks[0].conn);
+			if (!(rng_next(&r) % 4))
+				test_run(0);
+		}
+		test_run(NSEC_PER_SEC);
+		agree += cables_agree();
+	}
+	row(89, "any changes at any time", agree == i);
+	trunk_stop();
+}
+
 /* Returns the digest of the decisions of a random fault at a trunk's port for packets of one direction. */
 static u64 fault_digest(const char *fault)
 {
@@ -359,6 +429,7 @@ int main(void)
 	test_smps();
 	test_death();
 	test_cable();
+	test_cables_cross();
 	test_seed();
 	if (trunk_tls_in_build())
 		test_within_tls();
