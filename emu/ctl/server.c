@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "emu/ctl/ctl.h"
 #include "emu/lib/accept.h"
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
+#include "emu/lib/socket_path.h"
 
 #define BIG_ANSWER (8u << 20) /* bytes, from which on free memory is returned to the system */
 
@@ -23,7 +23,7 @@ struct ctl_server {
 	struct accept_listener accept;
 	const struct ctl_command *commands;
 	void *arg;
-	char path[108];
+	struct socket_path bound;
 	struct list clients;
 	u32 count;
 };
@@ -268,26 +268,21 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 
 static int start_listening(struct ctl_server *s, const char *path)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int err;
 
-	if (strlen(path) >= sizeof(sa.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(sa.sun_path, path, strlen(path));
-	memcpy(s->path, path, strlen(path));
 	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 					.fn = on_listen };
 	if (s->listener.fd < 0)
 		return -1;
 	unlink(path);
-	if (!bind(s->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) && !chmod(path, 0600) &&
-	    !listen(s->listener.fd, CTL_CLIENTS_MAX) && !loop_fd_add(s->loop, &s->listener, EPOLLIN)) {
+	err = -socket_path_bind(&s->bound, s->listener.fd, path);
+	if (!err && !chmod(path, 0600) && !listen(s->listener.fd, CTL_CLIENTS_MAX) &&
+	    !loop_fd_add(s->loop, &s->listener, EPOLLIN)) {
 		accept_init(&s->accept, s->listener.fd);
 		return 0;
 	}
-	err = errno;
+	err = err ? err : errno;
+	socket_path_unlink(&s->bound);
 	close(s->listener.fd);
 	errno = err;
 	return -1;
@@ -318,8 +313,8 @@ void ctl_server_destroy(struct ctl_server *s)
 	if (s->listener.fd >= 0) {
 		loop_fd_del(&s->listener);
 		accept_fini(&s->accept);
+		socket_path_unlink(&s->bound);
 		close(s->listener.fd);
-		unlink(s->path);
 	}
 	free(s);
 }

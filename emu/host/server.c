@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "emu/host/server.h"
@@ -15,6 +14,7 @@
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
 #include "emu/lib/rights.h"
+#include "emu/lib/socket_path.h"
 
 #define TRIM_NS NSEC_PER_SEC /* after the last program has exited */
 
@@ -24,7 +24,8 @@ struct uv_server {
 	const struct uv_file_ops *ops[UV_KINDS];
 	struct uv_host *(*find)(void *arg, const char *name);
 	void *arg;
-	char path[108], tree[256];
+	struct socket_path bound;
+	char tree[256];
 	struct list conns, files;
 	struct accept_listener accept;
 	struct list deferred; /* connections with a deferred response */
@@ -457,7 +458,6 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 struct uv_server *uv_server_create(struct loop *loop, const char *path, const char *tree,
 				   struct uv_host *(*find)(void *arg, const char *name), void *arg)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	struct uv_server *s = calloc(1, sizeof(*s));
 	int err;
 
@@ -470,9 +470,7 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	s->trim.fn = on_trim;
 	s->find = find;
 	s->arg = arg;
-	snprintf(s->path, sizeof(s->path), "%s", path);
 	snprintf(s->tree, sizeof(s->tree), "%s", tree);
-	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	s->ops[UV_UVERBS] = &uverbs_file_ops;
 	s->ops[UV_UMAD] = &umad_file_ops;
 	s->ops[UV_ISSM] = &issm_file_ops;
@@ -481,9 +479,10 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 					.fn = on_listen };
 	unlink(path);
-	if (s->listener.fd < 0 || bind(s->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) ||
-	    listen(s->listener.fd, 128) || loop_fd_add(loop, &s->listener, EPOLLIN)) {
-		err = errno;
+	err = s->listener.fd < 0 ? errno : -socket_path_bind(&s->bound, s->listener.fd, path);
+	if (err || listen(s->listener.fd, 128) || loop_fd_add(loop, &s->listener, EPOLLIN)) {
+		err = err ? err : errno;
+		socket_path_unlink(&s->bound);
 		close(s->listener.fd);
 		free(s);
 		errno = err;
@@ -499,9 +498,9 @@ void uv_server_destroy(struct uv_server *s)
 		conn_close(list_first(&s->conns, struct conn, link));
 	loop_timer_cancel(&s->trim);
 	loop_fd_del(&s->listener);
+	socket_path_unlink(&s->bound);
 	close(s->listener.fd);
 	accept_fini(&s->accept);
-	unlink(s->path);
 	free(s);
 }
 

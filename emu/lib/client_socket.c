@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "emu/lib/log.h"
@@ -91,15 +90,16 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 
 static int client_listen(struct client_socket *c)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int err;
 
-	static_assert(sizeof(c->path) == sizeof(sa.sun_path), "it has been found to fit");
-	memcpy(sa.sun_path, c->path, strlen(c->path) + 1);
 	c->listener.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->listener.fd < 0)
 		return -errno;
 	unlink(c->path);
-	if (bind(c->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) || listen(c->listener.fd, 4))
+	err = socket_path_bind(&c->bound, c->listener.fd, c->path);
+	if (err)
+		return err;
+	if (listen(c->listener.fd, 4))
 		return -errno;
 	accept_init(&c->accept, c->listener.fd);
 	return loop_fd_add(c->loop, &c->listener, EPOLLIN);
@@ -121,6 +121,7 @@ int client_socket_init(struct client_socket *c, struct loop *loop, const char *p
 	err = client_listen(c);
 	if (!err)
 		return 0;
+	socket_path_unlink(&c->bound);
 	if (c->listener.fd >= 0)
 		close(c->listener.fd);
 	accept_fini(&c->accept);
@@ -132,6 +133,6 @@ void client_socket_fini(struct client_socket *c)
 	client_socket_disconnect(c);
 	loop_fd_del(&c->listener);
 	accept_fini(&c->accept);
+	socket_path_unlink(&c->bound);
 	close(c->listener.fd);
-	unlink(c->path);
 }

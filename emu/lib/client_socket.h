@@ -9,6 +9,7 @@
 #include "emu/lib/accept.h"
 #include "emu/lib/loop.h"
 #include "emu/lib/shared_map.h"
+#include "emu/lib/socket_path.h"
 
 struct client_socket;
 
@@ -25,6 +26,7 @@ struct client_socket {
 	struct loop *loop;
 	const struct client_socket_ops *ops;
 	char path[108];
+	struct socket_path bound;
 	struct loop_fd listener, conn; /* conn.fd is -1 without a client */
 	struct accept_listener accept;
 	pid_t pid;                  /* of the client */

@@ -368,9 +368,11 @@ static int listener_open(struct trunk_listener *l)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (family == AF_INET6 && l->address[0] == '*')
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (bind(fd, &l->at.sa, l->at.len))
+	err = family == AF_UNIX ? socket_path_bind(&l->path, fd, l->at.un.sun_path) : 0;
+	if (err)
+		return err;
+	if (family != AF_UNIX && bind(fd, &l->at.sa, l->at.len))
 		return -errno;
-	l->bound = true;
 	if (listen(fd, BACKLOG))
 		return -errno;
 	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
@@ -385,10 +387,9 @@ static void listener_close(struct trunk_listener *l)
 		trunk_conn_destroy(c);
 	loop_fd_del(&l->w);
 	accept_fini(&l->accept);
+	socket_path_unlink(&l->path);
 	if (l->accept.fd >= 0)
 		close(l->accept.fd);
-	if (l->at.sa.sa_family == AF_UNIX && l->bound)
-		unlink(l->at.un.sun_path);
 }
 
 /* Creation */

@@ -8,6 +8,7 @@
 
 #include "emu/lib/accept.h"
 #include "emu/lib/shared_map.h"
+#include "emu/lib/socket_path.h"
 #include "emu/packet/ack_delay.h"
 #include "emu/wire/smp.h"
 #include "fabric/trunk/tls.h"
@@ -157,7 +158,8 @@ struct trunk_listener {
 	struct trunk_address at;
 	struct accept_listener accept;
 	struct loop_fd w;
-	bool bound, tls;
+	struct socket_path path; /* of a Unix socket */
+	bool tls;
 	const char *address; /* as text */
 	struct list unknown; /* connections without a trunk */
 	u32 nunknown;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tests of trunks between two fabrics: link, data, faults, death of a daemon and cables; also within TLS. */
+#include <pthread.h>
+
 #include "emu/lib/rng.h"
 #include "fabric/fault.h"
 #include "fabric/trunk/pair_fixture.h"
@@ -370,6 +372,60 @@ static void test_cables_cross(void)
 	trunk_stop();
 }
 
+static struct {
+	pthread_t thread;
+	u32 refused;
+	bool ending, stop; /* the listener ends */
+} visitor;
+
+/* Connects to the listener's path all the time. */
+static void *visitor_run(void *arg)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", test_path);
+	while (!__atomic_load_n(&visitor.stop, __ATOMIC_SEQ_CST)) {
+		bool ending = __atomic_load_n(&visitor.ending, __ATOMIC_SEQ_CST);
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		int err = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
+
+		if (ending && __atomic_load_n(&visitor.ending, __ATOMIC_SEQ_CST))
+			visitor.refused += err == ECONNREFUSED;
+		close(fd);
+	}
+	return NULL;
+}
+
+/* The listener's path is never one that another daemon would replace; and never removes that of another daemon. */
+static void test_path_of_listener(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	u32 i;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	pthread_create(&visitor.thread, NULL, visitor_run, NULL);
+	for (i = 0; i < 2000; i++) {
+		__atomic_store_n(&visitor.ending, true, __ATOMIC_SEQ_CST);
+		trunk_set_destroy(a.set);
+		__atomic_store_n(&visitor.ending, false, __ATOMIC_SEQ_CST);
+		side_connect(&a);
+	}
+	visitor.stop = true;
+	pthread_join(visitor.thread, NULL);
+	row(90, "a listener that ends refuses nobody", !visitor.refused);
+
+	unlink(test_path);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", test_path);
+	row(91, "another one replaces it", !bind(other, (struct sockaddr *)&sa, sizeof(sa)));
+	side_stop(&a);
+	row(92, "and keeps its path", !access(test_path, F_OK));
+	close(other);
+	unlink(test_path);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
 /* Returns the digest of the decisions of a random fault at a trunk's port for packets of one direction. */
 static u64 fault_digest(const char *fault)
 {
@@ -430,6 +486,7 @@ int main(void)
 	test_death();
 	test_cable();
 	test_cables_cross();
+	test_path_of_listener();
 	test_seed();
 	if (trunk_tls_in_build())
 		test_within_tls();
