@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tests of messages: keys, and wrong and hostile peers. */
+#include <arpa/inet.h>
 #include <nettle/hmac.h>
 #include <nettle/version.h>
 
@@ -114,6 +115,47 @@ static void test_unproved(void)
 		close(fd[i]);
 	trunk_stop();
 	unlink(path);
+}
+
+/* Connects by TCP from an address of the loopback interface. */
+static int tcp_connect(const char *from, const char *to)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET }, peer = { .sin_family = AF_INET, .sin_port = htons(4000) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	inet_pton(AF_INET, from, &sa.sin_addr);
+	inet_pton(AF_INET, to, &peer.sin_addr);
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) ||
+	    (connect(fd, (struct sockaddr *)&peer, sizeof(peer)) && errno != EINPROGRESS))
+		perror(from);
+	test_run(0);
+	return fd;
+}
+
+/* More connections of one source than a listener has without a trunk: they replace each other. */
+static void test_sources(void)
+{
+	struct trunk_hello h = stranger_hello();
+	static int fd[2 * TRUNK_UNKNOWN];
+	char to[32], address[40];
+	int quiet;
+	u32 i;
+
+	snprintf(to, sizeof(to), "127.8.%u.%u", (u32)getpid() / 254 % 254 + 1, (u32)getpid() % 254 + 1);
+	snprintf(address, sizeof(address), "%s:4000", to);
+	side_start_at(&a, "leafs 1 hosts 2", "leaf1", "listen", address, "");
+	quiet = tcp_connect("127.0.0.2", to);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		fd[i] = tcp_connect("127.0.0.3", to);
+	row(325, "they replace each other", a.set->listeners[0].nunknown == TRUNK_UNKNOWN);
+	stranger_send(quiet, TRUNK_HELLO, 0, &h, sizeof(h));
+	row(326, "and not that of another source", side_counter(&a, TRUNK_CTR_CONNECTED) == 1);
+	close(quiet);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
 }
 
 static void test_peer(void)
@@ -467,6 +509,7 @@ int main(void)
 	log_level = LOG_ERROR;
 	test_key();
 	test_unproved();
+	test_sources();
 	test_peer();
 	test_hello();
 	test_listener_hello();

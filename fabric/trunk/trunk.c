@@ -308,12 +308,50 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 	return requested;
 }
 
+/* Who has connected: the process, the IPv4 address, or the network of the IPv6 address, of which one has many (a /64). */
+static u64 conn_source(int fd, bool local)
+{
+	struct trunk_address at = { .len = sizeof(at.in6) };
+	u64 source = 0;
+
+	if (local)
+		return (u64)passed_owner(fd);
+	if (getpeername(fd, &at.sa, &at.len))
+		return 0;
+	if (at.sa.sa_family == AF_INET)
+		memcpy(&source, &at.in.sin_addr, sizeof(at.in.sin_addr));
+	else if (IN6_IS_ADDR_V4MAPPED(&at.in6.sin6_addr))
+		memcpy(&source, &at.in6.sin6_addr.s6_addr[12], 4);
+	else
+		memcpy(&source, &at.in6.sin6_addr, sizeof(source));
+	return source;
+}
+
+/*
+ * Makes room for one more connection: it replaces the oldest one of the same source, or else the oldest one. So a source
+ * of very many connections replaces its own ones, and not those of others.
+ */
+static void listener_replace(struct trunk_listener *l, u64 source)
+{
+	struct trunk_conn *c, *oldest = list_first(&l->unknown, struct trunk_conn, link);
+
+	list_for_each (c, &l->unknown, link)
+		if (c->source == source) {
+			oldest = c;
+			break;
+		}
+	if (!oldest->refused)
+		trunk_count(l->set, NULL, TRUNK_CTR_REFUSED_HELLO, 1);
+	trunk_conn_destroy(oldest);
+}
+
 static void on_listener(struct loop_fd *w, u32 events, struct now now)
 {
 	struct trunk_listener *l = container_of(w, struct trunk_listener, w);
 	bool local = l->at.sa.sa_family == AF_UNIX;
 	struct trunk_conn *c;
 	int fd, one = 1;
+	u64 source;
 	u32 i;
 
 	for (i = 0; i < ACCEPT_MAX; i++) {
@@ -322,16 +360,14 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 			return;
 		if (!local)
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		if (l->nunknown >= (local ? TRUNK_UNKNOWN_LOCAL : TRUNK_UNKNOWN)) {
-			c = list_first(&l->unknown, struct trunk_conn, link);
-			if (!c->refused)
-				trunk_count(l->set, NULL, TRUNK_CTR_REFUSED_HELLO, 1);
-			trunk_conn_destroy(c);
-		}
+		source = conn_source(fd, local);
+		if (l->nunknown >= (local ? TRUNK_UNKNOWN_LOCAL : TRUNK_UNKNOWN))
+			listener_replace(l, source);
 		c = trunk_conn_create(l->set, fd, local);
 		if (!c)
 			continue;
 		c->listener = l;
+		c->source = source;
 		list_add(&l->unknown, &c->link);
 		l->nunknown++;
 		if (l->tls && trunk_tls_start(c))

@@ -27,7 +27,7 @@
 #define TRUNK_REFUSED_TIME \
 	(1 * NSEC_PER_SEC) /* until the listener closes a connection without a trunk that it has refused */
 #define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC) /* until a trunk that the listener has refused tries again */
-#define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces the oldest */
+#define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces another one */
 #define TRUNK_UNKNOWN_LOCAL 1024         /* on a Unix socket, to which only programs of the user connect */
 #define TRUNK_REQUESTS      16           /* hellos that wait for AUTH on a connection without a ready trunk */
 #define TRUNK_READ          (256u << 10) /* bytes read from a socket in one turn; what they cause is sent at once */
@@ -201,7 +201,8 @@ struct trunk_conn {
 	struct list rings; /* in trunk_set.rings, if it has one */
 	struct trunk_set *set;
 	struct trunk_listener *listener;   /* NULL: this daemon connected */
-	struct trunk_connector *connector; /* NULL: this daemon accepted */
+	struct trunk_connector *connector; /* NULL: this daemon accepted, ... */
+	u64 source;                        /* ... from this address, network of IPv6, or process */
 	struct trunk_number *links;        /* by their numbers */
 	u32 nlinks, links_max;             /* entries of @links; and for how many it has memory */
 	u32 nopen, nready;                 /* trunks of the connection; of these, in TRUNK_READY */
