@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "emu/lib/passed.h"
 
@@ -54,9 +56,18 @@ static void handle_bus_errors(void)
 	done = true;
 }
 
+/* The file's page, of which munmap() and mmap() accept whole ones only, if it is of hugetlbfs; else 1. */
+static u64 huge_page(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && (u32)fs.f_type == HUGETLBFS_MAGIC && fs.f_bsize > 0 ? (u64)fs.f_bsize : 1;
+}
+
 int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u64 offset, u64 size, bool write)
 {
 	struct stat st;
+	u64 page;
 
 	if (!size || offset + size < offset)
 		return -EINVAL;
@@ -70,7 +81,8 @@ int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u6
 	if (fstat(fd, &st) || (u64)st.st_size < offset + size)
 		return -EINVAL;
 	handle_bus_errors();
-	m->map_len = offset % PAGE_LARGEST + size;
+	page = huge_page(fd);
+	m->map_len = (offset % PAGE_LARGEST + size + page - 1) / page * page;
 	if (m->map_len > SHARED_MAP_MAX - owner->mapped)
 		return -ENOSPC;
 	m->map = mmap(NULL, m->map_len, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Memory of clients whose access raises SIGBUS: because its file was truncated, and for another cause. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,9 +40,37 @@ static bool misaligned_ends(struct shared_map *m)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS;
 }
 
+static bool unmapped(void *at)
+{
+	return msync(at, 4096, MS_ASYNC) && errno == ENOMEM;
+}
+
+/* Less than a page of hugetlbfs, of which the machine may have none: then the access raises SIGBUS likewise. */
+static bool huge_page_part(int fd, bool access, const struct shared_owner *whose)
+{
+	struct shared_owner owner = *whose;
+	struct shared_map m;
+	struct stat st;
+	int status = 0;
+	pid_t pid;
+
+	if (fstat(fd, &st) || ftruncate(fd, st.st_blksize))
+		return false;
+	pid = fork();
+	if (!pid) {
+		bool ok = !shared_map_init(&m, &owner, fd, 0, SIZE, true);
+
+		if (ok && access)
+			ok = !ftruncate(fd, 0) && *(volatile u8 *)(m.ptr + SIZE - 1) == 0 && owner.lost;
+		shared_map_fini(&m);
+		_exit(ok && unmapped(m.ptr) ? 0 : 1);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
 int main(void)
 {
-	int fd = memfd_create("client", MFD_CLOEXEC), pair[2];
+	int fd = memfd_create("client", MFD_CLOEXEC), huge = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB), pair[2];
 	struct shared_owner owner = { 0 };
 	struct shared_map m;
 	u8 end;
@@ -58,6 +88,11 @@ int main(void)
 	row(4, "and its owner has lost it, and the connection", owner.lost && recv(pair[1], &end, 1, 0) == 0);
 	shared_map_fini(&m);
 	row(5, "nothing is left", !owner.mapped);
+	if (huge >= 0) { /* the kernel has hugetlbfs */
+		row(6, "a part of a huge page is unmapped", huge_page_part(huge, false, &owner));
+		row(7, "and replaced when it is lost", huge_page_part(huge, true, &owner));
+		close(huge);
+	}
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);

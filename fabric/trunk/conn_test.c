@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 
 #include "emu/lib/passed.h"
 #include "emu/lib/passed_fixture.h"
@@ -76,6 +77,30 @@ static void test_ring_violations(void)
 		loop_destroy(test_loop);
 		test_loop = NULL;
 	}
+}
+
+/* A ring in a part of a page of hugetlbfs, of which there may be none; it is truncated in any case. */
+static void test_ring_huge(void)
+{
+	int huge = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB), fd;
+	struct trunk_ring r;
+
+	if (huge < 0 || ftruncate(huge, 2 << 20))
+		return; /* the kernel has no hugetlbfs */
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	fd = stranger_train();
+	close(trunk_ring_create(&r));
+	stranger_ring_open(fd, TRUNK_RING, (int[]){ huge, r.event }, 2);
+	ftruncate(huge, 0);
+	trunk_ring_signal(&r);
+	test_run(0);
+	row(246, "the peer with it is disconnected", side_state(&a) == PORT_STATE_DOWN);
+	close(huge);
+	close(fd);
+	trunk_ring_destroy(&r);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
 }
 
 /* Open descriptors of the kinds that are passed for rings; those of sockets are closed by a thread, some time later. */
@@ -580,6 +605,7 @@ int main(void)
 
 	log_level = LOG_ERROR;
 	test_ring_violations();
+	test_ring_huge();
 	test_ring_descriptors();
 	test_descriptors_wait();
 	test_ring_wakes();
