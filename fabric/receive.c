@@ -8,6 +8,7 @@
 #include "fabric/fabric_internal.h"
 
 #define RUN_BUDGET 8192 /* packets in one run of the task */
+#define HOPS_MAX   64   /* ports at which a packet arrives before others have their turn */
 
 /* Passes a packet at a CA's port to management or the transport. It holds credits of the input buffer. */
 static void receive_ca(struct fabric_port *p, struct wire_packet *pkt)
@@ -110,6 +111,25 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 }
 
 /*
+ * Forwards a packet from port to port while the outputs have credits. Forwarding tables may have a loop, in which a
+ * packet goes round until they change (IBTA has no limit of hops within a subnet): after HOPS_MAX ports it is in flight
+ * behind the others. Returns what it costs of a budget of packets.
+ */
+static u32 receive_forward(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook)
+{
+	u32 hops;
+
+	for (hops = 0; to && hops < HOPS_MAX; hops++) {
+		to = receive_packet(to, p, hook);
+		hook = 0;
+	}
+	if (likely(!to))
+		return 1;
+	fabric_flight_push(f, to, p, 0);
+	return HOPS_MAX;
+}
+
+/*
  * The payload may be in memory shared with the other daemon, where the packet must not stay: it is delivered at once
  * without a copy, unless others are before it, links have rates, or its payload is read more than once (MADs and
  * datagrams), which the other daemon may change meanwhile.
@@ -134,8 +154,7 @@ void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
 		fabric_flight_push(f, to, p, 0);
 		return;
 	}
-	while (to)
-		to = receive_packet(to, p, 0);
+	receive_forward(f, to, p, 0);
 }
 
 void fabric_receive_direct(struct fabric *f)
@@ -161,9 +180,7 @@ void fabric_receive_run(struct loop_task *t, struct now now)
 
 			f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
 			f->flight_n--;
-			budget--;
-			for (; fl.to; fl.hook = 0)
-				fl.to = receive_packet(fl.to, fl.p, fl.hook);
+			budget -= min(budget, receive_forward(f, fl.to, fl.p, fl.hook));
 		} else if (!list_empty(&f->kicked)) {
 			struct fabric_port *p = list_first(&f->kicked, struct fabric_port, kick);
 

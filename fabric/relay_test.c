@@ -83,6 +83,57 @@ static void test_backpressure(void)
 	test_stop();
 }
 
+/* The output of each switch for LID 77: the port to the next one, so that there is no end; or none. */
+static void set_ring_outputs(bool loops)
+{
+	u32 i, k;
+
+	for (i = 0; i < 3; i++) {
+		struct fabric_node *n, *next;
+		char name[8];
+
+		snprintf(name, sizeof(name), "sw%u", i + 1);
+		n = fabric_node_find(test_fabric, name);
+		snprintf(name, sizeof(name), "sw%u", (i + 1) % 3 + 1);
+		next = fabric_node_find(test_fabric, name);
+		if (!n->sw->lft_len) {
+			n->sw->lft_top = 127;
+			n->sw->lft_len = 128;
+			n->sw->lft = malloc(n->sw->lft_len);
+			memset(n->sw->lft, LFT_PORT_NONE, n->sw->lft_len);
+		}
+		for (k = 1; k <= n->nports; k++) {
+			struct fabric_port *p = &n->ports[k];
+
+			if (!p->peer)
+				continue;
+			fabric_link_state(p, PORT_STATE_ACTIVE);
+			fabric_link_state(p->peer, PORT_STATE_ACTIVE);
+			if (p->peer->node == next)
+				n->sw->lft[77] = loops ? (u8)k : LFT_PORT_NONE;
+		}
+	}
+}
+
+/* Forwarding tables with a loop, which whoever may write them can make, and a subnet manager does in passing. */
+static void test_loop_of_switches(void)
+{
+	u32 i, ran = 0;
+
+	test_start("ring 3 hosts 1\n");
+	test_attach(&h[1], "h1");
+	test_attach(&h[2], "h2");
+	set_ring_outputs(true);
+	row(8, "a packet goes round", !test_send(&h[1], 77, 0, 256, 1));
+	for (i = 0; i < 100; i++)
+		ran += loop_run_tasks(test_loop);
+	row(9, "and other work is done", ran == i);
+	set_ring_outputs(false);
+	test_run(0);
+	row(10, "until the tables are right", !test_fabric->flight_n);
+	test_stop();
+}
+
 static void set_mft(u32 lid_index, u16 mask)
 {
 	u8 d[SMP_DATA_SIZE] = { 0 };
@@ -349,6 +400,7 @@ int main(void)
 	u32 live = wire_packet_live();
 
 	test_forward();
+	test_loop_of_switches();
 	test_backpressure();
 	test_multicast();
 	test_partitions();
