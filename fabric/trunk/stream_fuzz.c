@@ -2,7 +2,7 @@
 /*
  * Fuzz target of a peer's messages: on the socket after the hello and the training of the link, or (bit 0 of the first
  * byte) from the start; or (bit 1) in a ring, whose index (bit 2) is fuzzed, too; or (bit 3) instead of the handshake
- * of TLS.
+ * of TLS; or (bit 4) at a listener that has a key, after a hello.
  */
 #include "fabric/trunk/trunk_fixture.h"
 
@@ -46,6 +46,8 @@ static void to_socket(int fd, const u8 *data, size_t size)
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	u32 live = wire_packet_live();
+	struct trunk_hello h = stranger_hello();
+	char key[64], options[80];
 	struct side s;
 	char rest[4096];
 	int fd;
@@ -54,9 +56,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		return 0;
 	log_level = LOG_ERROR;
 	test_tls = *data & 8 && trunk_tls_in_build();
-	side_start(&s, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = *data & 9 ? stranger_connect() : stranger_train();
-	if (*data & 2 && !test_tls)
+	key_file(key, sizeof(key), "a key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", key);
+	side_start(&s, "leafs 1 hosts 2", "leaf1", "listen", *data & 16 ? options : "");
+	unlink(key);
+	fd = *data & 25 ? stranger_connect() : stranger_train();
+	if (*data & 16)
+		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	if (*data & 2 && !(*data & 24))
 		to_ring(fd, data + 1, size - 1, *data & 4);
 	else
 		to_socket(fd, data + 1, size - 1);
