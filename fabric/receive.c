@@ -202,13 +202,12 @@ void fabric_receive_run(struct loop_task *t, struct now now)
 void fabric_receive_events(struct loop_timer *t, struct now now)
 {
 	struct fabric *f = container_of(t, struct fabric, timing.timer);
-	u32 budget = RUN_BUDGET, hook;
+	u32 budget = RUN_BUDGET;
 	struct fabric_due e;
 
 	while (budget-- && fabric_timing_pop(f, now.ns, &e)) {
 		if (e.p) {
-			for (hook = 0; e.port; hook = 0)
-				e.port = receive_packet(e.port, e.p, hook);
+			receive_forward(f, e.port, e.p, 0);
 			continue;
 		}
 		if (e.in)
