@@ -115,7 +115,7 @@ static void set_ring_outputs(bool loops)
 	}
 }
 
-/* Forwarding tables with a loop, which whoever may write them can make, and a subnet manager does in passing. */
+/* Forwarding tables with a loop, which any sender of SMPs can make, and a subnet manager makes in passing. */
 static void test_loop_of_switches(void)
 {
 	u32 i, ran = 0;
