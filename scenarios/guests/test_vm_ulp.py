@@ -16,7 +16,7 @@ import shutil
 
 import kernel_source
 import pytest
-from muslin import wait_until
+from muslin import WaitTimeout, wait_until
 
 pytestmark = pytest.mark.guest
 
@@ -118,27 +118,36 @@ def two(net, programs, model):
         vm.stop()
 
 
-def flap(net, a, place, sent):
-    """During traffic, after guest a has sent that many packets, @place goes down and up again."""
-    before = sent()
-    wait_until(lambda: sent() > before + 100, 30, "traffic", 0.1)
+def traffic(sent, jobs, timeout, what):
+    """Waits for 100 packets more, which the running @jobs send."""
+    least = sent() + 100
+    try:
+        wait_until(lambda: sent() > least, timeout, what, 0.1)
+    except WaitTimeout:
+        for job in jobs:
+            assert job.running(), job.output
+        raise
+
+
+def flap(net, a, place, sent, jobs):
+    """During traffic of the @jobs, which guest a sends, @place goes down and up again."""
+    traffic(sent, jobs, 30, "traffic")
     with net.link(place).down():
         if place == "h1:1":
             a.wait("[ $(cat /sys/class/net/ib0/carrier) = 0 ]", what="the carrier's loss")
     a.wait_ib0()
-    after = sent()
-    wait_until(lambda: sent() > after + 100, 60, "traffic again", 0.1)
+    traffic(sent, jobs, 60, "traffic again")
 
 
-def flap_infiniband(net, a):
-    flap(net, a, "h1:1", lambda: net.port("h1")["counters"]["port_xmit_packets"])
+def flap_infiniband(net, a, *jobs):
+    flap(net, a, "h1:1", lambda: net.port("h1")["counters"]["port_xmit_packets"], jobs)
 
 
-def flap_ethernet(net, a):
+def flap_ethernet(net, a, *jobs):
     """Between the switches: SMC's connections end when a port's interface loses its carrier."""
     stations = {s["name"]: i for i, s in enumerate(net.show()["ethernet"]["stations"])}
     at = stations["h1-eth"]
-    flap(net, a, "sw1:1", lambda: net.show()["ethernet"]["stations"][at]["counters"]["tx_frames"])
+    flap(net, a, "sw1:1", lambda: net.show()["ethernet"]["stations"][at]["counters"]["tx_frames"], jobs)
 
 
 @pytest.mark.also_connectx
@@ -160,7 +169,7 @@ def test_block_device(request, net, two, kind):
     write = WRITE.format(device)
     a.run("rm -f /tmp/go")
     job = a.start(f"until [ -e /tmp/go ]; do {write} || exit 1; done; {write} && echo written", kind)
-    flap_infiniband(net, a)
+    flap_infiniband(net, a, job)
     a.run("touch /tmp/go")
     assert "written" in job.wait(60)
     a.run("echo 3 >/proc/sys/vm/drop_caches")
@@ -179,9 +188,10 @@ def test_rds(net, two):
     for vm in two:
         vm.run("rm -f /tmp/go; modprobe rds_rdma")
     server = b.start("exec /p/rds server 10.0.0.5", "server")
+    b.wait("grep bound /tmp/server.log", what="the server's socket")  # a message before is acknowledged and dropped
     job = a.start("exec /p/rds client 10.0.0.1 10.0.0.5 /tmp/go", "client")
     a.wait("grep pong /tmp/client.log", what="the other kernel's answer to a ping")
-    flap_infiniband(net, a)
+    flap_infiniband(net, a, server, job)
     a.run("touch /tmp/go")
     assert "answers" in job.wait(60)
     assert server.running(), server.output
@@ -206,7 +216,7 @@ def test_smc_r(net, two):
     source = a.start(f"md5sum </tmp/sum & ({stream}) | tee /tmp/sum | {to} && wait", "source")
     connected = "/p/smc_mode | grep ' 9000 SMCR'"
     a.wait(connected, what="a connection by SMC-R")
-    flap_ethernet(net, a)
+    flap_ethernet(net, a, sink, source)
     a.run(connected)
     assert "9000" in b.run("/p/smc_mode | grep SMCR")
     a.run("touch /tmp/go")

@@ -53,14 +53,21 @@ static uint8_t byte_at(uint32_t number, uint32_t i)
 	return (uint8_t)(number * 31 + i * 7 + (i >> 8));
 }
 
-static int is_data(const uint8_t *data, uint32_t len, uint32_t number)
+static void check_data(const uint8_t *data, uint32_t len, uint32_t number, const char *what)
 {
-	uint32_t i;
+	uint32_t i, first = len, last = 0;
 
-	for (i = 0; i < len; i++)
-		if (data[i] != byte_at(number, i))
-			return 0;
-	return 1;
+	for (i = 0; i < len; i++) {
+		if (data[i] == byte_at(number, i))
+			continue;
+		first = first < i ? first : i;
+		last = i;
+	}
+	if (first == len)
+		return;
+	fprintf(stderr, "rds: %s, message %u: wrong from byte %u to %u of %u, 0x%02x instead of 0x%02x\n", what, number,
+		first, last, len, data[first], byte_at(number, first));
+	exit(1);
 }
 
 static void fill(uint8_t *data, uint32_t len, uint32_t number)
@@ -76,8 +83,14 @@ static size_t size_of(const struct message *m)
 	return offsetof(struct message, data) + (m->kind == ECHO ? m->len : 0);
 }
 
-/* Receives the next message, or the notification that an RDMA has ended, for which it returns 0. */
-static ssize_t receive(struct message *m, struct sockaddr_in *from, int32_t *status)
+/* An RDMA of the server, by the number of its request. */
+struct outcome {
+	uint64_t number;
+	int ended, status;
+};
+
+/* Receives the next message, or the notification that an RDMA has ended, for which it returns 0. @out: NULL, or of which one. */
+static ssize_t receive(struct message *m, struct sockaddr_in *from, struct outcome *out)
 {
 	char control[256];
 	struct iovec iov = { m, sizeof(*m) };
@@ -88,12 +101,18 @@ static ssize_t receive(struct message *m, struct sockaddr_in *from, int32_t *sta
 			    .msg_control = control,
 			    .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(fd, &h, 0);
+	struct rds_rdma_notify ended;
 	struct cmsghdr *c;
 
 	check(n >= 0, "recvmsg");
 	for (c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
-		if (c->cmsg_level == SOL_RDS && c->cmsg_type == RDS_CMSG_RDMA_STATUS && status)
-			*status = ((struct rds_rdma_notify *)CMSG_DATA(c))->status;
+		if (c->cmsg_level == SOL_RDS && c->cmsg_type == RDS_CMSG_RDMA_STATUS) {
+			memcpy(&ended, CMSG_DATA(c), sizeof(ended));
+			if (out && out->number == ended.user_token) {
+				out->ended = 1;
+				out->status = ended.status;
+			}
+		}
 		if (c->cmsg_level == SOL_RDS && c->cmsg_type == RDS_CMSG_RDMA_DEST)
 			memcpy(&cookie, CMSG_DATA(c), sizeof(cookie));
 	}
@@ -120,40 +139,54 @@ static void send_with(struct message *m, struct sockaddr_in *to, int type, const
 	check(sendmsg(fd, &h, 0) == (ssize_t)size_of(m), "sendmsg");
 }
 
-static void serve_rdma(struct message *m, struct sockaddr_in *to)
+/*
+ * Returns the size of the next request, if that came before the notification, else 0: RDS loses the notification when it
+ * handles the receive with the peer's acknowledgement before the completion of its send. The client has the answer then,
+ * which RDS delivers after the RDMA.
+ */
+static ssize_t serve_rdma(struct sockaddr_in *to)
 {
-	struct rds_iovec local = { (uint64_t)(uintptr_t)region, m->len };
+	uint32_t len = request.len, number = request.number, writes = request.kind == WRITE;
+	struct rds_iovec local = { (uint64_t)(uintptr_t)region, len };
+	/* Without the fence the client may have the answer, and clear its memory, before the READ's responses are made. */
 	struct rds_rdma_args rdma = {
 		.cookie = cookie,
-		.remote_vec = { 0, m->len },
+		.remote_vec = { 0, len },
 		.local_vec_addr = (uint64_t)(uintptr_t)&local,
 		.nr_local = 1,
-		.flags = RDS_RDMA_NOTIFY_ME | (m->kind == WRITE ? RDS_RDMA_READWRITE : 0),
+		.flags = RDS_RDMA_NOTIFY_ME | (writes ? RDS_RDMA_READWRITE : RDS_RDMA_FENCE),
+		.user_token = number,
 	};
-	int32_t status = -1;
+	struct outcome out = { .number = number };
+	ssize_t n = 0;
 
 	memset(region, 0, sizeof(region));
-	if (m->kind == WRITE)
-		fill(region, m->len, m->number);
-	send_with(m, to, RDS_CMSG_RDMA_ARGS, &rdma, sizeof(rdma));
-	while (status == -1)
-		receive(&answer, to, &status);
-	check(status == RDS_RDMA_SUCCESS, "the RDMA's status");
-	check(is_data(region, m->len, m->number), "the data that was read");
+	if (writes)
+		fill(region, len, number);
+	send_with(&request, to, RDS_CMSG_RDMA_ARGS, &rdma, sizeof(rdma));
+	while (!out.ended && !n)
+		n = receive(&request, to, &out);
+	check(out.status == RDS_RDMA_SUCCESS, "the RDMA's status");
+	check_data(region, len, number, writes ? "the data that was written" : "the data that was read");
+	return n;
 }
 
 static void serve(void)
 {
-	for (;;) {
-		struct sockaddr_in from;
+	struct sockaddr_in from;
+	ssize_t n = 0;
 
-		if (receive(&request, &from, NULL) < (ssize_t)offsetof(struct message, data))
-			continue;
-		if (request.kind == ECHO) {
-			check(is_data(request.data, request.len, request.number), "the client's data");
+	for (;;) {
+		if (!n)
+			n = receive(&request, &from, NULL);
+		if (n < (ssize_t)offsetof(struct message, data)) {
+			n = 0;
+		} else if (request.kind == ECHO) {
+			check_data(request.data, request.len, request.number, "the client's data");
 			send_with(&request, &from, 0, NULL, 0);
+			n = 0;
 		} else {
-			serve_rdma(&request, &from);
+			n = serve_rdma(&from);
 		}
 	}
 }
@@ -177,7 +210,7 @@ static void request_once(struct sockaddr_in *to, uint32_t number)
 	send_with(&request, to, RDS_CMSG_RDMA_MAP, request.kind == ECHO ? NULL : &mr, sizeof(mr));
 	check(receive(&answer, &from, NULL) == (ssize_t)size_of(&request), "the answer's length");
 	check(answer.number == number && answer.len == request.len, "the answer's number");
-	check(is_data(request.kind == ECHO ? answer.data : region, request.len, number), "the data that came back");
+	check_data(request.kind == ECHO ? answer.data : region, request.len, number, "the data that came back");
 }
 
 /* To port 0: the kernel of the peer answers, as for rds-ping. */
@@ -206,6 +239,8 @@ int main(int argc, char **argv)
 	check(fd >= 0, "socket");
 	check(!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), "SO_SNDBUF");
 	check(!bind(fd, (struct sockaddr *)&me, sizeof(me)), "bind");
+	puts("bound");
+	fflush(stdout);
 	if (!strcmp(argv[1], "server"))
 		serve();
 	check(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), "SO_RCVTIMEO");
