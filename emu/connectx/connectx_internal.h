@@ -14,7 +14,6 @@
 #define CX_PAGES_MAX  (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
 /* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
 #define CX_OWN_QPNS    0x40
-#define CX_TURN        64           /* requests of a special queue pair per turn of the loop */
 #define CX_COMMANDS    4            /* per turn */
 #define CX_TURN_BYTES  (256u << 10) /* of input of a command, which count as a command */
 #define CX_TURN_UMR    (16u << 10)  /* of entries of a memory key request, which count as a request */
@@ -166,12 +165,6 @@ struct cx_qp {
 	u64 pulled, done;  /* requests; more may be in between than the queue has blocks */
 	u8 qpc[CX_BYTES_qpc];
 	u8 src_qpn;
-	/* state of a special QP, which the HCA does not know */
-	u8 state;
-	u32 qkey;
-	u16 pkey_index;
-	u32 turn;  /* requests since the last turn began */
-	bool more; /* the turn is used up: requests may remain for the next one */
 };
 
 struct cx_srq {
@@ -321,7 +314,7 @@ struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn);
 void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn);
 u32 cx_qps_poll(struct connectx *d); /* returns in how many of d->polled requests were found */
 void cx_qps_unpoll(struct connectx *d);
-void cx_qp_release(struct connectx *d, struct cx_qp *qp); /* frees its queues */
+void cx_umr_qp_destroy(struct connectx *d, struct cx_qp *qp);
 int cx_srq_init(struct verbs_srq *srq, u32 max_wr, const void *cmd);
 void cx_srq_fini(struct verbs_srq *srq);
 u32 cx_srq_posted(void *fe);
@@ -378,10 +371,6 @@ u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
 
 /* special.c: queue pairs that the HCA does not know */
 extern const struct verbs_special_ops cx_special_ops;
-void cx_special_doorbell(struct cx_qp *qp);
-void cx_special_end(struct cx_qp *qp);
-void cx_special_cq_failed(struct connectx *d, const struct verbs_cq *cq);
-int cx_special_modify(struct verbs_qp *base, const struct hca_qp_attr *a, u32 mask);
 cx_command cx_mad_ifc;
 
 #endif

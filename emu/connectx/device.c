@@ -251,7 +251,6 @@ static void on_poll_timer(struct loop_timer *t, struct now now) {}
 static void on_resume(struct loop_task *t, struct now now)
 {
 	struct connectx *d = container_of(t, struct connectx, resume_task);
-	u32 i;
 
 	/* A command runs tasks: turns of this and other guests begin after it. */
 	if (cx_commands_serving()) {
@@ -260,12 +259,7 @@ static void on_resume(struct loop_task *t, struct now now)
 	}
 	d->turn = 0;
 	cx_commands(d);
-	for (i = 0; i < CX_OWN_QPNS; i++) {
-		if (!d->own[i] || !d->own[i]->more)
-			continue;
-		d->own[i]->turn = 0;
-		cx_special_doorbell(d->own[i]);
-	}
+	verbs_specials_resume(&d->verbs);
 }
 
 void cx_resume_later(struct connectx *d)
@@ -319,9 +313,10 @@ void cx_stop(struct connectx *d)
 	loop_poller_del(&d->poller);
 	loop_timer_cancel(&d->poll_timer);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
-		if (d->own[i])
-			cx_special_end(d->own[i]);
+		if (d->own[i] && d->own[i]->service == CX_QP_UMR)
+			cx_umr_qp_destroy(d, d->own[i]);
 	}
+	verbs_specials_remove(&d->verbs);
 	hca_ctx_destroy(d->verbs.ctx);
 	d->verbs.ctx = NULL;
 	cx_eq_destroy_all(d);

@@ -234,7 +234,7 @@ static void key_request_turns(void)
 	for (i = 0; i < 8; i++)
 		cx_qp_doorbell(d.dev, d.uar, qpn);
 	row(21, "many doorbells in a turn execute no more requests than one",
-	    driver_counter(&d, "memory_key_requests") == before + CX_TURN);
+	    driver_counter(&d, "memory_key_requests") == before + VERBS_SPECIAL_TURN);
 	loop_run_idle(d.loop, 0);
 	row(22, "the others follow", driver_counter(&d, "memory_key_requests") == before + (1u << LOG_LARGE_SQ));
 	large_key_turns(qpn);
@@ -257,7 +257,7 @@ static void flush_turns(void)
 	driver_entry(&d, 16, 16);
 	ring_put(1);
 	turn();
-	row(27, "2ERR flushes no more of them than a turn has requests", cq->pi == CX_TURN);
+	row(27, "2ERR flushes no more of them than a turn has requests", cq->pi == VERBS_SPECIAL_TURN);
 	loop_run_idle(d.loop, 0);
 	row(28, "the others follow", cq->pi == n);
 }
@@ -285,8 +285,8 @@ static void special_overrun(void)
 	for (i = 0; i < 2; i++) {
 		e = driver_event(&d);
 		row(73, "and of each of its queue pairs",
-		    e && e[1] == CX_EVENT_WQ_CATASTROPHIC && wire_load(e + 32 + 24, 4) == (i ? qpn : gsi) &&
-			    cx_qp_get(d.dev, i ? qpn : gsi)->state == HCA_QPS_ERR);
+		    e && e[1] == CX_EVENT_WQ_CATASTROPHIC && wire_load(e + 32 + 24, 4) == (i ? gsi : qpn) &&
+			    cx_qp_get(d.dev, i ? gsi : qpn)->qp.special.state == HCA_QPS_ERR);
 	}
 	row(74, "once", !driver_event(&d));
 }
@@ -415,7 +415,7 @@ static void refused_transition(void)
 	memset(d.c.mem + AT_RECORDS + 64 + 4 * 64, 0, 8);
 	row(55, "a queue pair for memory key requests in ERR", !umr_qp(false, &a) && !driver_modify(&d, 0x507, a, 0));
 	row(56, "does not become ready to send",
-	    driver_modify(&d, 0x504, a, 0) == CX_BAD_QP_STATE && cx_qp_get(d.dev, a)->state == HCA_QPS_ERR);
+	    driver_modify(&d, 0x504, a, 0) == CX_BAD_QP_STATE && cx_qp_get(d.dev, a)->qp.special.state == HCA_QPS_ERR);
 	row(57, "before it is reset",
 	    !driver_modify(&d, 0x50a, a, 0) && !driver_modify(&d, 0x502, a, 0) && !driver_modify(&d, 0x503, a, 0) &&
 		    !driver_modify(&d, 0x504, a, 0));

@@ -228,7 +228,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 	else
 		cx_count(d, CX_CTR_EVENTS_LOST);
 	if (ev->type == HCA_EVENT_CQ_ERR)
-		cx_special_cq_failed(d, ev->fe);
+		verbs_specials_cq_failed(&d->verbs, ev->fe, cx_event_raise, d);
 }
 
 /* ---- commands ---- */

@@ -83,7 +83,7 @@ void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn)
 	}
 	cx_count(d, CX_CTR_DOORBELLS);
 	if (qpn < CX_OWN_QPNS) {
-		cx_special_doorbell(qp);
+		verbs_special_run(&qp->qp);
 		return;
 	}
 	qp_poll(d, qp);
@@ -131,18 +131,23 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 	return queues_make(cx_of(base->verbs), cx_qp_of(base), cmd);
 }
 
-void cx_qp_release(struct connectx *d, struct cx_qp *qp)
+/* Frees its queues, and its number, which it may not have got. */
+static void qp_release(struct connectx *d, struct cx_qp *qp)
 {
 	qp_unpoll(d, qp);
 	cx_wq_reset(qp);
 	cx_buf_destroy(d, &qp->buf);
-	if (qp->qpn >= CX_OWN_QPNS && cx_qp_get(d, qp->qpn) == qp)
+	if (cx_qp_get(d, qp->qpn) != qp)
+		return;
+	if (qp->qpn < CX_OWN_QPNS)
+		d->own[qp->qpn] = NULL;
+	else
 		table_remove(&d->qpns, qp->qpn & QPN_TABLE);
 }
 
 static void qp_fini(struct verbs_qp *base)
 {
-	cx_qp_release(cx_of(base->verbs), cx_qp_of(base));
+	qp_release(cx_of(base->verbs), cx_qp_of(base));
 }
 
 /* Creates a UMR queue pair, which only executes the driver's memory key requests. */
@@ -167,15 +172,23 @@ static int umr_qp_create(struct connectx *d, const struct cx_cmd *c, struct cx_q
 	qp->qp.send_cq = qp->qp.recv_cq = cq;
 	err = queues_make(d, qp, c);
 	if (err) {
-		cx_qp_release(d, qp);
+		qp_release(d, qp);
 		free(qp);
 		return err;
 	}
-	cq->specials++;
 	qp->qpn = qp->qp.qpn = n;
+	qp->qp.special.port = d->cfg.port;
+	verbs_special_add(&qp->qp);
 	d->own[n] = qp;
 	*out = qp;
 	return 0;
+}
+
+void cx_umr_qp_destroy(struct connectx *d, struct cx_qp *qp)
+{
+	verbs_special_remove(&qp->qp);
+	qp_release(d, qp);
+	free(qp);
 }
 
 static int type_of(const u8 *qpc)
@@ -276,7 +289,7 @@ int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
 	if (!qp)
 		return CX_BAD_RES;
 	if (qp->service == CX_QP_UMR) {
-		cx_special_end(qp);
+		cx_umr_qp_destroy(d, qp);
 		return CX_OK;
 	}
 	err = verbs_qp_destroy(&d->verbs, qp->qp.handle, &base);
@@ -358,7 +371,7 @@ static int qp_initialise(struct connectx *d, struct cx_qp *qp, const u8 *qpc)
 
 static u8 qp_state(const struct connectx *d, const struct cx_qp *qp)
 {
-	struct hca_qp_attr a = { .state = qp->state };
+	struct hca_qp_attr a = { .state = qp->qp.special.state };
 
 	if (qp->qpn >= CX_OWN_QPNS)
 		hca_qp_query(d->verbs.ctx, qp->qpn, &a);
@@ -401,7 +414,7 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 	if (err)
 		return err;
 	if (qp->service == CX_QP_UMR)
-		return cx_special_modify(&qp->qp, &a, mask);
+		return verbs_special_modify(&qp->qp, &a, mask);
 	return verbs_qp_modify(&d->verbs, qp->qp.handle, &a, mask, &base);
 }
 
@@ -416,7 +429,7 @@ int cx_query_qp(struct connectx *d, const struct cx_cmd *c)
 	if (!qp)
 		return CX_BAD_RES;
 	if (qp->service == CX_QP_UMR)
-		a.state = qp->state;
+		a.state = qp->qp.special.state;
 	else
 		err = verbs_qp_query(&d->verbs, qp->qp.handle, &a, &base);
 	if (err)

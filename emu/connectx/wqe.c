@@ -147,7 +147,7 @@ static int decode_datagram(const struct cx_qp *qp, struct cursor *c, struct hca_
 	grh = be32_to_cpu(s->grh);
 	wr->remote_qpn = be32_to_cpu(s->qpn) & CX_ANY_QPN;
 	wr->remote_qkey = be32_to_cpu(s->qkey);
-	wr->pkey_index = qp->pkey_index;
+	wr->pkey_index = qp->qp.special.pkey_index;
 	wr->av = (struct hca_av){
 		.dlid = be16_to_cpu(s->dlid),
 		.sl = s->rate_sl & 0xf,

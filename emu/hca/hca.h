@@ -292,12 +292,11 @@ static inline void hca_dma_order(void)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 /*
- * Copies @len bytes at @off of the list's memory from or to @buf without key checks: for a driver that owns all of
- * @dma, which must never return -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.
+ * Copies @len bytes at @off of the list's memory from or to @buf without key checks: for a driver that owns all of the
+ * context's memory, whose functions must never return -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.
  */
 struct hca_sge;
-int hca_sge_copy(const struct hca_dma_ops *ops, void *dma, const struct hca_sge *sge, u32 n, u32 off, void *buf,
-		 u32 len, bool write);
+int hca_sge_copy(struct hca_ctx *ctx, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write);
 
 /*
  * A move that may take long, between segments of application memory and @data, where the bytes of all segments are

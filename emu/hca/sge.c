@@ -3,7 +3,7 @@
  * buffers, and pointers for zero-copy. */
 #include <errno.h>
 
-#include "emu/hca/sq.h"
+#include "emu/hca/hca_internal.h"
 
 /* A position in the list: byte @off of @sge, @left bytes before the end of the range. */
 struct cursor {
@@ -113,9 +113,10 @@ int hca_mem_direct(const struct hca_mem *m, u32 off, u32 len, struct iovec *iov,
 	return n ? n : (int)pieces;
 }
 
-int hca_sge_copy(const struct hca_dma_ops *ops, void *dma, const struct hca_sge *sge, u32 n, u32 off, void *buf,
-		 u32 len, bool write)
+int hca_sge_copy(struct hca_ctx *ctx, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write)
 {
+	const struct hca_dma_ops *ops = ctx->dma;
+
 	for (; n && len; n--, sge++) {
 		struct hca_dma_seg seg;
 
@@ -126,7 +127,7 @@ int hca_sge_copy(const struct hca_dma_ops *ops, void *dma, const struct hca_sge 
 		seg.addr = sge->addr + off;
 		seg.len = min(sge->length - off, len);
 		seg.local = buf;
-		if (write ? ops->write(dma, &seg, 1) : ops->read(dma, &seg, 1))
+		if (write ? ops->write(ctx->dma_ctx, &seg, 1) : ops->read(ctx->dma_ctx, &seg, 1))
 			return -EFAULT;
 		buf = (u8 *)buf + seg.len;
 		len -= seg.len;

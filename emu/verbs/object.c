@@ -14,6 +14,7 @@ void verbs_init(struct verbs *v, const struct verbs_ops *ops, struct hca *hca, u
 {
 	v->ops = ops;
 	v->hca = hca;
+	list_init(&v->specials);
 	table_init(&v->cqs, first, last);
 	table_init(&v->qps, first, last);
 	table_init(&v->srqs, first, last);
@@ -161,12 +162,10 @@ int verbs_qp_create(struct verbs *v, const struct verbs_qp_queues *q, struct hca
 		err = -ENOMEM;
 	if (err)
 		goto free_qp;
-	err = is_special(qp) ? v->ops->special->create(qp, init->port)
+	err = is_special(qp) ? verbs_special_create(qp, init->port, init->sq_sig_all)
 			     : hca_qp_create(v->ctx, init, v->ops->qp, qp, &qp->qpn);
 	if (err)
 		goto drop_handle;
-	scq->specials += is_special(qp);
-	rcq->specials += is_special(qp);
 	*out = qp;
 	return 0;
 
@@ -200,7 +199,7 @@ int verbs_qp_modify(struct verbs *v, u32 handle, const struct hca_qp_attr *a, u3
 	if (!qp)
 		return -EINVAL;
 	if (is_special(qp))
-		return v->ops->special->modify(qp, a, mask);
+		return verbs_special_modify(qp, a, mask);
 	err = hca_iw(v->hca) ? modify_iwarp(v, qp, a, mask) : 1;
 	return err > 0 ? hca_qp_modify(v->ctx, qp->qpn, a, mask) : err;
 }
@@ -213,7 +212,7 @@ int verbs_qp_query(struct verbs *v, u32 handle, struct hca_qp_attr *a, struct ve
 		return -EINVAL;
 	if (!is_special(qp))
 		return hca_qp_query(v->ctx, qp->qpn, a);
-	v->ops->special->query(qp, a);
+	verbs_special_query(qp, a);
 	return 0;
 }
 
@@ -225,9 +224,7 @@ int verbs_qp_destroy(struct verbs *v, u32 handle, struct verbs_qp **out)
 		return -ENOENT;
 	if (!is_special(qp))
 		return hca_qp_destroy(v->ctx, qp->qpn);
-	v->ops->special->destroy(qp);
-	qp->send_cq->specials--;
-	qp->recv_cq->specials--;
+	verbs_special_remove(qp);
 	return 0;
 }
 

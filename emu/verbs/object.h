@@ -12,6 +12,7 @@
 
 #include "emu/hca/hca.h"
 #include "emu/lib/table.h"
+#include "emu/verbs/special.h"
 #include "emu/verbs/wqe.h"
 
 struct verbs;
@@ -29,19 +30,12 @@ struct verbs_qp {
 	struct wqe_limits limits; /* of the send queue */
 	u32 max_recv_sge;
 	struct verbs_cq *send_cq, *recv_cq;
+	struct verbs_special special;
 };
 
 struct verbs_srq {
 	struct verbs *verbs;
 	u32 handle, srqn, max_sge;
-};
-
-/* QP0 and QP1, if the front end's user has a MAD layer. */
-struct verbs_special_ops {
-	int (*create)(struct verbs_qp *qp, u8 port);
-	void (*destroy)(struct verbs_qp *qp);
-	int (*modify)(struct verbs_qp *qp, const struct hca_qp_attr *a, u32 mask);
-	void (*query)(const struct verbs_qp *qp, struct hca_qp_attr *a);
 };
 
 struct verbs_ops {
@@ -59,7 +53,7 @@ struct verbs_ops {
 	u32 (*srq_posted)(void *srq);
 	const struct hca_cq_ops *cq;
 	const struct hca_wq_ops *qp, *srq;
-	const struct verbs_special_ops *special; /* NULL: users may not create special QPs */
+	const struct verbs_special_ops *special; /* NULL: users may not create QP0 and QP1 */
 	bool xrc; /* users may use XRC. The handles of SRQs are the numbers by which peers name them */
 };
 
@@ -69,6 +63,7 @@ struct verbs {
 	struct hca *hca;
 	struct hca_ctx *ctx; /* created and destroyed by the front end */
 	struct table cqs, qps, srqs;
+	struct list specials; /* special queue pairs */
 };
 
 /* Handles are @first..@last. */

@@ -348,13 +348,19 @@ static void command_serve(struct vdev *d, const struct vhost_chain *c)
 	vhost_push(d->vhost, MUSLIN_VQ_COMMAND, c->head, vhost_chain_write(c, 0, &answer, min(len, c->in_len)));
 }
 
+static bool serving;
+
+bool vd_commands_serving(void)
+{
+	return serving;
+}
+
 /*
  * Budget per turn: a driver that refills the queue meanwhile must not starve others. A command may run tasks, which
  * continue the turns of this and other guests: they wait for the end of the command, whose request they would overwrite.
  */
 void vd_commands(struct vdev *d)
 {
-	static bool serving;
 	u32 budget = VDEV_COMMANDS_TURN;
 	struct vhost_chain c;
 

@@ -156,16 +156,21 @@ static inline int guest_object(struct guest *g, u32 op, u32 number, u32 arg)
 	return guest_command(g, &in, sizeof(in));
 }
 
-/* A ring of 4 entries of 1 << @log2 bytes in the pages from @gpa on, followed by its page list. */
-static inline struct muslin_ring guest_ring(struct guest *g, u32 gpa, u32 log2)
+/* A ring of @slots entries of 1 << @log2 bytes in the pages from @gpa on, followed by its page list. */
+static inline struct muslin_ring guest_ring_of(struct guest *g, u32 gpa, u32 log2, u32 slots)
 {
-	u32 bytes = (u32)offsetof(struct rxe_queue_buf, data) + (4u << log2), n = (bytes + 4095) / 4096, i;
+	u32 bytes = (u32)offsetof(struct rxe_queue_buf, data) + (slots << log2), n = (bytes + 4095) / 4096, i;
 	u64 *list = (u64 *)(void *)(g->f.mem + gpa + n * 4096u);
 
 	memset(g->f.mem + gpa, 0, n * 4096u);
 	for (i = 0; i < n; i++)
 		list[i] = gpa + i * 4096u;
-	return (struct muslin_ring){ .pages = gpa + n * 4096u, .npages = n, .log2_elem = log2, .slots = 4 };
+	return (struct muslin_ring){ .pages = gpa + n * 4096u, .npages = n, .log2_elem = log2, .slots = slots };
+}
+
+static inline struct muslin_ring guest_ring(struct guest *g, u32 gpa, u32 log2)
+{
+	return guest_ring_of(g, gpa, log2, 4);
 }
 
 static inline struct muslin_cq_create guest_cq(struct guest *g, u32 ring)

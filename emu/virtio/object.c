@@ -97,7 +97,6 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 	int err;
 
 	qp->kernel = cmd->flags & MUSLIN_QP_KERNEL;
-	qp->sig_all = cmd->flags & MUSLIN_QP_SIG_ALL;
 	qp->lso = cmd->flags & MUSLIN_QP_LSO;
 	sges = init->max_send_sge * (u32)sizeof(struct rxe_sge) + (qp->lso ? MUSLIN_LSO_HEADER : 0);
 	err = vd_ring_create(d, &qp->sq, &cmd->sq, (u32)sizeof(struct rxe_send_wqe) + max(init->max_inline, sges));

@@ -85,7 +85,7 @@ static void ring_one(struct verbs_qp *qp)
 {
 	vd_count(vd_of(qp->verbs), VDEV_CTR_DOORBELLS);
 	if (qp->limits.type <= HCA_QPT_GSI)
-		vd_special_doorbell(vd_qp_of(qp));
+		verbs_special_run(qp);
 	else
 		hca_qp_doorbell(qp->verbs->ctx, qp->qpn);
 }
@@ -128,15 +128,14 @@ static void on_poll_timer(struct loop_timer *t, struct now now) {}
 static void on_resume(struct loop_task *t, struct now now)
 {
 	struct vdev *d = container_of(t, struct vdev, resume_task);
-	u32 i;
 
-	vd_commands(d);
-	for (i = 0; i < 2 * MUSLIN_PORTS_MAX; i++) {
-		struct vd_qp *qp = d->special[i / 2][i % 2];
-
-		if (qp && qp->more)
-			vd_special_doorbell(qp);
+	/* A command runs tasks: turns of this and other guests begin after it. */
+	if (vd_commands_serving()) {
+		vd_resume_later(d);
+		return;
 	}
+	vd_commands(d);
+	verbs_specials_resume(&d->verbs);
 }
 
 void vd_resume_later(struct vdev *d)
@@ -144,6 +143,33 @@ void vd_resume_later(struct vdev *d)
 	vd_count(d, VDEV_CTR_TURNS_OVER);
 	loop_task_queue(d->loop, &d->resume_task);
 }
+
+/* QP0 and QP1 */
+
+static struct mad_port *special_mad(const struct verbs *v, u8 port)
+{
+	const struct vdev *d = container_of(v, const struct vdev, verbs);
+
+	return port && port <= d->cfg.nports ? d->cfg.mad[port - 1] : NULL;
+}
+
+static void special_count(struct verbs *v, enum verbs_mad_count c)
+{
+	static const enum vdev_counter counters[] = { [VERBS_MAD_OUT] = VDEV_CTR_MADS_OUT,
+						      [VERBS_MAD_IN] = VDEV_CTR_MADS_IN,
+						      [VERBS_MAD_DROPPED] = VDEV_CTR_MADS_DROPPED };
+
+	vd_count(vd_of(v), counters[c]);
+}
+
+static void special_resume(struct verbs *v)
+{
+	vd_resume_later(vd_of(v));
+}
+
+const struct verbs_special_ops vd_special_ops = { .mad = special_mad,
+						  .count = special_count,
+						  .resume = special_resume };
 
 /* Start and stop of the driver */
 
@@ -179,10 +205,7 @@ void vd_reset(struct vdev *d)
 	loop_timer_cancel(&d->poll_timer);
 	loop_task_cancel(&d->comp_task);
 	loop_task_cancel(&d->resume_task);
-	for (i = 0; i < 2 * MUSLIN_PORTS_MAX; i++) {
-		if (d->special[i / 2][i % 2])
-			vd_special_destroy(&d->special[i / 2][i % 2]->qp);
-	}
+	verbs_specials_remove(&d->verbs);
 	hca_ctx_destroy(d->verbs.ctx);
 	d->verbs.ctx = NULL;
 	d->epoch++;

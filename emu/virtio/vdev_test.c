@@ -125,12 +125,44 @@ static int move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
 	return guest_command(g, &m, sizeof(m));
 }
 
+static int start_special(struct guest *g, u32 qp)
+{
+	return move_qp(g, qp, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_QKEY) ?: move_qp(g, qp, HCA_QPS_RTR, 0)
+		       ?: move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN);
+}
+
+static int qp_state(struct guest *g, u32 qp)
+{
+	const struct muslin_qp_answer *a = (const void *)(g->f.mem + GUEST_OUT);
+
+	return guest_object(g, MUSLIN_QP_QUERY, qp, 0) ?: (int)a->attr.state;
+}
+
+static void post_recv(struct guest *g)
+{
+	struct rxe_queue_buf *rq = (void *)(g->f.mem + 0x30000);
+
+	rq->producer_index = (rq->producer_index + 1) & 3;
+}
+
+/* The status of the next completion; -1: none. */
+static int completed(struct guest *g)
+{
+	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
+	u32 at = cq->consumer_index & 3;
+
+	if ((cq->producer_index & 3) == at)
+		return -1;
+	cq->consumer_index = (at + 1) & 3;
+	return (int)((struct ib_uverbs_wc *)(void *)(cq->data + at * 64))->status;
+}
+
 /* Posts a send request in slot 0 and rings; returns the status of the completion. */
 static int send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr, const struct muslin_av *av)
 {
 	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
-	struct rxe_queue_buf *sq = (void *)(g->f.mem + 0x28000), *cq = (void *)(g->f.mem + 0x20000);
-	u32 at = sq->producer_index & 3, seen = cq->producer_index & 3;
+	struct rxe_queue_buf *sq = (void *)(g->f.mem + 0x28000);
+	u32 at = sq->producer_index & 3;
 	struct rxe_send_wqe *w = (void *)(sq->data + at * 512);
 
 	memset(w, 0, 512);
@@ -144,10 +176,7 @@ static int send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr, c
 	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
 	sh->rung = 1;
 	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
-	if ((cq->producer_index & 3) == seen)
-		return -1;
-	cq->consumer_index = cq->producer_index;
-	return (int)((struct ib_uverbs_wc *)(void *)(cq->data + seen * 64))->status;
+	return completed(g);
 }
 
 static int send_one(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr)
@@ -170,13 +199,23 @@ static void test_special(struct guest *g)
 	row(61, "only one", make_qp(g, HCA_QPT_GSI, pd, cq, 1) == 0);
 	row(62, "its CQ is in use", guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) == -EBUSY);
 	row(63, "no such state", move_qp(g, qp, 9, 0) == -EINVAL);
-	row(64, "to RTS",
-	    !move_qp(g, qp, HCA_QPS_INIT, HCA_QP_QKEY) && !move_qp(g, qp, HCA_QPS_RTR, 0) &&
-		    !move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(64, "to RTS", !start_special(g, qp));
 	row(65, "a MAD", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
 	row(66, "from unmapped memory", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
-	row(67, "with too many SGEs", send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
-	row(68, "of an unknown opcode", send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	row(131, "stops the send queue", qp_state(g, qp) == HCA_QPS_SQE);
+	row(132, "the next one is flushed", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_WR_FLUSH_ERR);
+	row(133, "until the driver starts it again",
+	    !move_qp(g, qp, HCA_QPS_RTS, 0) && send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
+	row(67, "with too many SGEs",
+	    send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR && !move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(68, "of an unknown opcode",
+	    send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR && !move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(134, "of one that no MAD has",
+	    send_one(g, qp, HCA_WR_RDMA_WRITE, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR &&
+		    !move_qp(g, qp, HCA_QPS_RTS, 0));
+	post_recv(g);
+	row(137, "ERR flushes receives",
+	    !move_qp(g, qp, HCA_QPS_ERR, 0) && completed(g) == HCA_WC_WR_FLUSH_ERR && completed(g) == -1);
 	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
 	sh->rung = 1;
 	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
@@ -184,6 +223,91 @@ static void test_special(struct guest *g)
 	row(70, "and destroyed",
 	    !guest_object(g, MUSLIN_QP_DESTROY, qp, 0) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
+}
+
+/* Whether the guest has had this event, in one of @n buffers of 64 bytes. */
+static bool has_event(const struct guest *g, u32 type, u32 number, u32 n)
+{
+	const struct muslin_event *ev;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		ev = (const void *)(g->f.mem + FRONT_DATA + 1024 + 64 * i);
+		if (ev->type == type && ev->number == number)
+			return true;
+	}
+	return false;
+}
+
+/* A CQ with room for three completions gets a fourth, of QP1; QP0 has it, too. */
+static void test_special_overrun(struct guest *g)
+{
+	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
+	u32 pd, cqn, qp[2], i;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cqn = make_cq(g);
+	for (i = 0; i < 2; i++) {
+		qp[i] = make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cqn, 1);
+		start_special(g, qp[i]);
+	}
+	memset(g->f.mem + FRONT_DATA + 1024, 0, 512);
+	for (i = 0; i < 8; i++) {
+		front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, i), FRONT_DATA + 1024 + 64 * i,
+			   sizeof(struct muslin_event), 2, 0);
+		front_offer(&g->f, MUSLIN_VQ_EVENT, (u16)i);
+	}
+	for (i = 0; i < 4; i++) {
+		send_one(g, qp[1], HCA_WR_SEND, 1, FRONT_DATA);
+		cq->consumer_index = 0;
+	}
+	row(140, "an error of the CQ", cq->producer_index == 3 && has_event(g, HCA_EVENT_CQ_ERR, cqn, 8));
+	for (i = 0; i < 2; i++)
+		row(141, "and of each of its queue pairs",
+		    has_event(g, HCA_EVENT_QP_FATAL, qp[i], 8) && qp_state(g, qp[i]) == HCA_QPS_ERR);
+	cq->consumer_index = 3;
+	send_one(g, qp[1], HCA_WR_SEND, 1, FRONT_DATA);
+	row(142, "it takes no more", cq->producer_index == 3);
+	for (i = 0; i < 2; i++)
+		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
+	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+}
+
+/* ERR flushes more receives than a turn has requests. */
+static void test_special_turns(struct guest *g)
+{
+	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .mask = HCA_QP_STATE };
+	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000), *rq = (void *)(g->f.mem + 0x30000);
+	struct muslin_cq_create c = guest_cq(g, 0x20000);
+	struct muslin_qp_create q = guest_qp(g, HCA_QPT_GSI, 0, 0, 0x28000, 0x30000);
+	u32 n = 2 * VERBS_SPECIAL_TURN;
+
+	c.ring = guest_ring_of(g, 0x20000, 6, 256);
+	q.rq = guest_ring_of(g, 0x30000, 7, 256);
+	q.port = 1;
+	q.max_recv_wr = 128;
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	q.pdn = guest_number(g)->number;
+	guest_command(g, &c, sizeof(c));
+	q.send_cq = q.recv_cq = guest_number(g)->number;
+	row(143, "a queue pair with receives", !guest_command(g, &q, sizeof(q)));
+	m.handle = guest_number(g)->number;
+	start_special(g, m.handle);
+	rq->producer_index = n;
+	m.attr.state = HCA_QPS_ERR;
+	g->f.loop = NULL;
+	memcpy(g->f.mem + GUEST_IN, &m, sizeof(m));
+	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(m), GUEST_OUT, 2048);
+	vd_commands(g->dev);
+	g->f.loop = g->loop;
+	row(144, "ERR flushes no more of them than a turn has requests", cq->producer_index == VERBS_SPECIAL_TURN);
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(145, "the others follow", cq->producer_index == n);
+	guest_object(g, MUSLIN_QP_DESTROY, m.handle, 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, q.send_cq, 0);
+	guest_object(g, MUSLIN_PD_FREE, q.pdn, 0);
 }
 
 /* The cost of a message is counted per queue. */
@@ -220,9 +344,7 @@ static void test_coalescing(struct guest *g)
 		front_offer(&g->f, MUSLIN_VQ_COMP, (u16)i);
 		cq[i] = make_cq(g);
 		qp[i] = make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cq[i], 1);
-		move_qp(g, qp[i], HCA_QPS_INIT, HCA_QP_QKEY);
-		move_qp(g, qp[i], HCA_QPS_RTR, 0);
-		move_qp(g, qp[i], HCA_QPS_RTS, 0);
+		start_special(g, qp[i]);
 		sh->arm[cq[i]] = MUSLIN_ARM_NEXT;
 		sh->doorbell[0] |= 1ull << qp[i];
 	}
@@ -449,9 +571,7 @@ static void test_ethernet(struct guest *g)
 	pd = guest_number(g)->number;
 	cq = make_cq(g);
 	qp = make_qp(g, HCA_QPT_GSI, pd, cq, 2);
-	move_qp(g, qp, HCA_QPS_INIT, HCA_QP_QKEY);
-	move_qp(g, qp, HCA_QPS_RTR, 0);
-	move_qp(g, qp, HCA_QPS_RTS, 0);
+	start_special(g, qp);
 	row(120, "a MAD out", send_to(g, qp, HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
 	row(121, "on the GID's VLAN", g->sent.version == 2 && g->sent.vlan == (5 << WIRE_VLAN_PRIO_SHIFT | 7));
 	row(122, "to the station", !memcmp(g->sent.mac, av.dmac, 6));
@@ -665,6 +785,8 @@ int main(void)
 	test_foreign(&g);
 	test_rings(&g);
 	test_special(&g);
+	test_special_overrun(&g);
+	test_special_turns(&g);
 	test_exits(&g);
 	test_coalescing(&g);
 	test_destroy_in_turns(&g);

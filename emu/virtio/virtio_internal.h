@@ -10,7 +10,6 @@
 #include "emu/virtio/vhost/vhost.h"
 
 #define VDEV_COMMANDS_TURN 8          /* per turn */
-#define VDEV_MADS_TURN     64         /* of QP0 or QP1, per turn */
 #define VDEV_PAGES_MAX     (1u << 25) /* page addresses kept for a guest, of rings and memory regions */
 
 /* A ring in guest pages. */
@@ -32,14 +31,8 @@ struct vd_cq {
 struct vd_qp {
 	struct verbs_qp qp;
 	struct vd_ring sq, rq;
-	bool kernel, sig_all, lso;
-	bool more; /* of a special QP: requests remain for the next turn */
+	bool kernel, lso;
 	u64 **reg; /* by slot of the send queue: page list of a pending registration */
-	/* state of a special QP, which the engine does not know */
-	u8 port;
-	u8 state;
-	u32 qkey;
-	u16 pkey_index;
 };
 
 struct vd_srq {
@@ -65,7 +58,6 @@ struct vdev {
 	struct loop_task resume_task; /* continues work beyond a turn's budget */
 	u32 nevents;
 	u64 pages; /* page addresses in rings and lists of fast registrations */
-	struct vd_qp *special[MUSLIN_PORTS_MAX][2];
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
 	u64 counter[VDEV_CTR_NUM];
@@ -121,13 +113,9 @@ void vd_comp_run(struct loop_task *t, struct now now);
 void vd_comp_flush(struct vdev *d, u32 vector);
 void vd_events_drop(struct vdev *d);
 
-/* special.c: QP0 and QP1 */
-extern const struct verbs_special_ops vd_special_ops;
-void vd_special_destroy(struct verbs_qp *qp);
-void vd_special_doorbell(struct vd_qp *qp);
-
 /* command.c */
 void vd_commands(struct vdev *d);
+bool vd_commands_serving(void); /* for any guest: the caller is a task that a command runs */
 int vd_hello(struct vdev *d, u64 shared);
 void vd_reset(struct vdev *d);
 /* Processes posted requests before a command that stops sending. */
@@ -135,5 +123,6 @@ void vd_catch_up(struct vdev *d);
 
 /* vdev.c: the turn's budget is used up; the loop continues in its next iteration. */
 void vd_resume_later(struct vdev *d);
+extern const struct verbs_special_ops vd_special_ops;
 
 #endif
