@@ -404,6 +404,8 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 			: qp->service == CX_QP_UC                           ? transitions[i].uc
 									    : transitions[i].ud;
 		mask |= optional_mask((u32)cx_get(c->in, rst2init_qp_in, opt_param_mask));
+		if (qp->qpn < CX_OWN_QPNS)
+			mask &= ~(u32)HCA_QP_PORT; /* it is the function's */
 	}
 	a.state = transitions[i].to;
 	/* Refused before it changes the doorbell record of a queue pair in use. */

@@ -549,6 +549,8 @@ struct hca_qp_attr {
 };
 /* -EINVAL if the [from][to] table of required and optional attributes does not allow @mask, or a value is invalid. */
 int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask);
+/* Whether the table of hca_qp_modify() allows the transition, with the attributes of @mask. */
+bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask);
 /* The serial number of the QP's context; 0: no such QP. */
 u64 hca_qp_owner(struct hca *hca, u32 qpn);
 /*

@@ -230,7 +230,6 @@ struct hca_qp *hca_qp_get(struct hca_ctx *ctx, u32 qpn);
 void hca_qp_free(struct hca_qp *qp); /* without checks: the context is being destroyed */
 
 /* qp_state.c */
-bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask);
 int hca_av_check(const struct hca *hca, const struct hca_av *av, bool multicast_ok);
 /* Clears fields of a valid address vector that its port does not have: flow labels have 20 bits
  * (8.3), Ethernet no LIDs (A17). */

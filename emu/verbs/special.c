@@ -278,7 +278,9 @@ int verbs_special_modify(struct verbs_qp *qp, const struct hca_qp_attr *a, u32 m
 	struct verbs_special *s = &qp->special;
 	u8 to = mask & HCA_QP_STATE ? a->state : s->state;
 
-	if ((mask & HCA_QP_STATE && to > HCA_QPS_ERR) || (mask & HCA_QP_PKEY_INDEX && a->pkey_index >= WIRE_PORT_PKEYS))
+	if ((mask & HCA_QP_CUR_STATE && a->cur_state != s->state) ||
+	    !hca_qp_transition_ok(qp->limits.type, s->state, to, mask) ||
+	    (mask & HCA_QP_PKEY_INDEX && a->pkey_index >= WIRE_PORT_PKEYS))
 		return -EINVAL;
 	if (mask & HCA_QP_QKEY)
 		s->qkey = a->qkey;

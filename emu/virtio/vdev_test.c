@@ -199,6 +199,8 @@ static void test_special(struct guest *g)
 	row(61, "only one", make_qp(g, HCA_QPT_GSI, pd, cq, 1) == 0);
 	row(62, "its CQ is in use", guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) == -EBUSY);
 	row(63, "no such state", move_qp(g, qp, 9, 0) == -EINVAL);
+	row(130, "nor one of these transitions",
+	    move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN) == -EINVAL && move_qp(g, qp, HCA_QPS_INIT, 0) == -EINVAL);
 	row(64, "to RTS", !start_special(g, qp));
 	row(65, "a MAD", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
 	row(66, "from unmapped memory", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
