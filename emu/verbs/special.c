@@ -123,12 +123,18 @@ static bool recv_flush(struct verbs_qp *qp)
 	return true;
 }
 
+/* In SQD requests stay where they are. */
+static bool is_sending(const struct verbs_special *s)
+{
+	return s->state == HCA_QPS_RTS || s->state == HCA_QPS_SQE || s->state == HCA_QPS_ERR;
+}
+
 void verbs_special_run(struct verbs_qp *qp)
 {
 	bool (*request)(struct verbs_qp * qp) = qp->special.mad ? mad_request : ops_of(qp)->request;
 	struct verbs_special *s = &qp->special;
 
-	while (s->turn < VERBS_SPECIAL_TURN && s->state >= HCA_QPS_RTS && request(qp))
+	while (s->turn < VERBS_SPECIAL_TURN && is_sending(s) && request(qp))
 		;
 	while (s->turn < VERBS_SPECIAL_TURN && s->state == HCA_QPS_ERR && recv_flush(qp))
 		;

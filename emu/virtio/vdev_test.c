@@ -216,6 +216,9 @@ static void test_special(struct guest *g)
 	    send_one(g, qp, HCA_WR_RDMA_WRITE, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR &&
 		    !move_qp(g, qp, HCA_QPS_RTS, 0));
 	post_recv(g);
+	row(135, "one in SQD is not sent",
+	    !move_qp(g, qp, HCA_QPS_SQD, 0) && send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == -1);
+	row(136, "but when it is in RTS again", !move_qp(g, qp, HCA_QPS_RTS, 0) && completed(g) == HCA_WC_SUCCESS);
 	row(137, "ERR flushes receives",
 	    !move_qp(g, qp, HCA_QPS_ERR, 0) && completed(g) == HCA_WC_WR_FLUSH_ERR && completed(g) == -1);
 	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
