@@ -277,7 +277,9 @@ u32 verbs_poll_recv(struct verbs *v, struct loop *loop, struct loop_timer *t, st
 
 	if (hca_ctx_wants_recv(v->ctx))
 		n = hca_ctx_poll_recv(v->ctx);
-	if (hca_ctx_wants_recv(v->ctx) && !loop_timer_armed(t))
+	if (verbs_specials_in_error(v))
+		n += verbs_specials_poll(v);
+	if ((hca_ctx_wants_recv(v->ctx) || verbs_specials_in_error(v)) && !loop_timer_armed(t))
 		loop_timer_set(loop, t, now.ns + RECV_POLL_NS);
 	return n;
 }

@@ -156,6 +156,32 @@ void verbs_specials_resume(struct verbs *v)
 	}
 }
 
+bool verbs_specials_in_error(const struct verbs *v)
+{
+	const struct verbs_qp *qp;
+
+	list_for_each (qp, &v->specials, special.link) {
+		if (qp->special.state == HCA_QPS_ERR)
+			return true;
+	}
+	return false;
+}
+
+u32 verbs_specials_poll(struct verbs *v)
+{
+	struct verbs_qp *qp;
+	u32 n = 0, before;
+
+	list_for_each (qp, &v->specials, special.link) {
+		if (qp->special.state != HCA_QPS_ERR || qp->special.more)
+			continue;
+		before = qp->special.turn;
+		verbs_special_run(qp);
+		n += qp->special.turn - before;
+	}
+	return n;
+}
+
 static bool is_alive(const struct verbs_special *s)
 {
 	return s->state != HCA_QPS_RESET && s->state != HCA_QPS_ERR;

@@ -58,6 +58,12 @@ void verbs_special_run(struct verbs_qp *qp);
 /* The next turn of those that have used up theirs. */
 void verbs_specials_resume(struct verbs *v);
 /*
+ * Receives have no doorbell: verbs_specials_poll() flushes those that are posted to queue pairs in ERR and returns how
+ * many, while verbs_specials_in_error().
+ */
+bool verbs_specials_in_error(const struct verbs *v);
+u32 verbs_specials_poll(struct verbs *v);
+/*
  * Completes a send request. One that fails stops the send queue until SQE2RTS, or, if the queue pair is not for MADs,
  * all of it (10.3.1).
  */

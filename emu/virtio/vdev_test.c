@@ -221,6 +221,9 @@ static void test_special(struct guest *g)
 	row(136, "but when it is in RTS again", !move_qp(g, qp, HCA_QPS_RTS, 0) && completed(g) == HCA_WC_SUCCESS);
 	row(137, "ERR flushes receives",
 	    !move_qp(g, qp, HCA_QPS_ERR, 0) && completed(g) == HCA_WC_WR_FLUSH_ERR && completed(g) == -1);
+	post_recv(g);
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(138, "later ones, too, which have no doorbell", completed(g) == HCA_WC_WR_FLUSH_ERR);
 	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
 	sh->rung = 1;
 	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
