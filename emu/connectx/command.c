@@ -106,6 +106,11 @@ static int name_free(struct table *t, u32 number)
 	return table_remove(t, number) ? 0 : CX_BAD_RES;
 }
 
+bool cx_uar_exists(const struct connectx *d, u32 uar)
+{
+	return table_get(&d->uars, uar);
+}
+
 static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 n;

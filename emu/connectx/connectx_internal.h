@@ -259,6 +259,7 @@ void cx_commands_forget(struct connectx *d);
 u16 cx_command_op(const char *name); /* 0: unknown */
 const char *cx_command_name(u32 n);  /* of the nth row of the table; NULL past the end */
 u32 cx_command_total(void);
+bool cx_uar_exists(const struct connectx *d, u32 uar);
 /* Returns the page list at the end of a command. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
 

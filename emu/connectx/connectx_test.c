@@ -154,21 +154,21 @@ static void missing_parts(void)
 		struct wire_field field;
 		bool shared; /* an SRQ is to be used */
 	} parts[] = {
-		{ "a send CQ", CX_FIELD(qpc, cqn_snd), false },
-		{ "a receive CQ", CX_FIELD(qpc, cqn_rcv), false },
-		{ "a protection domain", CX_FIELD(qpc, pd), false },
-		{ "an SRQ", CX_FIELD(qpc, srqn_rmpn_xrqn), true },
+		{ "a send CQ", CX_FIELD(qpc, cqn_snd), false },      { "a receive CQ", CX_FIELD(qpc, cqn_rcv), false },
+		{ "a protection domain", CX_FIELD(qpc, pd), false }, { "an SRQ", CX_FIELD(qpc, srqn_rmpn_xrqn), true },
+		{ "a UAR", CX_FIELD(qpc, uar_page), false },
 	};
 	u8 *qpc = cx_ptr(d.in, create_qp_in, qpc), *srqc = cx_ptr(d.in, create_srq_in, srq_context_entry);
 	u32 service[] = { CX_QP_RC, CX_QP_GSI, CX_QP_UMR }, pdn = d.pdn, i, k, key;
 
 	for (i = 0; i < ARRAY_SIZE(parts); i++) {
 		for (k = 0; k < ARRAY_SIZE(service) && (!k || !parts[i].shared); k++) {
-			if (service[k] == CX_QP_UMR && i)
+			if (service[k] == CX_QP_UMR && i && i != ARRAY_SIZE(parts) - 1)
 				continue; /* it receives nothing, and has no domain */
 			memset(d.in, 0, sizeof(d.in));
 			cx_set(qpc, qpc, st, service[k]);
 			cx_set(qpc, qpc, pd, d.pdn);
+			cx_set(qpc, qpc, uar_page, d.uar);
 			cx_set(qpc, qpc, rq_type, parts[i].shared);
 			cx_set(qpc, qpc, cqn_snd, d.cqn);
 			cx_set(qpc, qpc, cqn_rcv, d.cqn);
@@ -178,6 +178,10 @@ static void missing_parts(void)
 				       CX_BAD_RES);
 		}
 	}
+	d.uar++;
+	row_of("CREATE_CQ without", "a UAR", driver_cq(&d, LOG_CQ, &key) == CX_BAD_RES);
+	row_of("CREATE_EQ without", "a UAR", driver_eq(&d, &key) == CX_BAD_RES);
+	d.uar--;
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(srqc, srqc, log_srq_size, 2);
 	cx_set(srqc, srqc, log_rq_stride, 2);
@@ -203,6 +207,7 @@ static void create_objects(void)
 	row(29, "capabilities that software sets",
 	    !pcap_write(1 << 16 | 1 << 2 | 1 << 1) && d.port.attr.cap_mask == (1 << 16 | 1 << 1));
 	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, create_eq_in, eq_context_entry), eqc, uar_page, d.uar);
 	row(22, "an event queue without pages",
 	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
 	cx_set(d.in, destroy_eq_in, eq_number, d.eqn);

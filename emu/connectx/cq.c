@@ -250,9 +250,9 @@ int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 
 	list_init(&cq->due);
 	cq->eqn = (u32)cx_get(ctx, cqc, c_eqn_or_apu_element);
-	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn])
-		return -ENOENT;
 	cq->uar = (u32)cx_get(ctx, cqc, uar_page);
+	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn] || !cx_uar_exists(d, cq->uar))
+		return -ENOENT;
 	cq->log_size = (u8)cx_get(ctx, cqc, log_cq_size);
 	cq->wide = cx_get(ctx, cqc, cqe_sz);
 	cq->ignore_overrun = cx_get(ctx, cqc, oi);

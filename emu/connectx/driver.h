@@ -140,10 +140,25 @@ static inline int driver_mkey(struct driver *d, u32 mode, bool ready, u64 base, 
 	return status;
 }
 
+static inline int driver_eq(struct driver *d, u32 *eqn)
+{
+	u8 *ctx = cx_ptr(d->in, create_eq_in, eq_context_entry);
+	int status;
+
+	memset(d->in, 0, sizeof(d->in));
+	memset(d->c.mem + AT_EQ, 1, 4096);
+	cx_set(ctx, eqc, log_eq_size, LOG_EQ);
+	cx_set(ctx, eqc, uar_page, d->uar);
+	cx_set(ctx, eqc, intr, 1);
+	wire_store(cx_ptr(d->in, create_eq_in, event_bitmask), 8, ~(1ull << CX_EVENT_COMMAND));
+	status = driver_command(d, 0x301, 0, driver_page(d, CX_AT_create_eq_in_pas / 8, AT_EQ), 16);
+	*eqn = (u32)cx_get(d->out, create_eq_out, eq_number);
+	return status;
+}
+
 /* Initializes the HCA and creates the objects that others need. */
 static inline int driver_start(struct driver *d)
 {
-	u8 *ctx = cx_ptr(d->in, create_eq_in, eq_context_entry);
 	int status = 0;
 
 	d->eqe = d->cqe = 0;
@@ -154,14 +169,8 @@ static inline int driver_start(struct driver *d)
 	d->uar = (u32)cx_get(d->out, alloc_uar_out, uar);
 	status |= driver_command(d, 0x800, 0, 16, 16);
 	d->pdn = (u32)cx_get(d->out, alloc_pd_out, pd);
-	memset(d->c.mem + AT_EQ, 1, 4096);
 	memset(d->c.mem + AT_RECORDS, 0, 64);
-	cx_set(ctx, eqc, log_eq_size, LOG_EQ);
-	cx_set(ctx, eqc, uar_page, d->uar);
-	cx_set(ctx, eqc, intr, 1);
-	wire_store(cx_ptr(d->in, create_eq_in, event_bitmask), 8, ~(1ull << CX_EVENT_COMMAND));
-	status |= driver_command(d, 0x301, 0, driver_page(d, CX_AT_create_eq_in_pas / 8, AT_EQ), 16);
-	d->eqn = (u32)cx_get(d->out, create_eq_out, eq_number);
+	status |= driver_eq(d, &d->eqn);
 	status |= driver_cq(d, LOG_CQ, &d->cqn);
 	memset(d->in, 0, sizeof(d->in));
 	status |= driver_mkey(d, 0, true, 0, 0, 0, &d->lkey);

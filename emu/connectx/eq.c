@@ -269,6 +269,8 @@ int cx_create_eq(struct connectx *d, const struct cx_cmd *c)
 		return CX_LIM;
 	if (log_size > 22 || vector >= CX_VECTORS)
 		return CX_BAD_PARAM;
+	if (!cx_uar_exists(d, (u32)cx_get(ctx, eqc, uar_page)))
+		return CX_BAD_RES;
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return -ENOMEM;

@@ -267,11 +267,16 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 	return 0;
 }
 
+/* One without a send queue has no doorbells, and Linux gives it no UAR. */
 int cx_create_qp(struct connectx *d, const struct cx_cmd *c)
 {
 	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
 	struct cx_qp *qp;
-	int err = cx_get(qpc, qpc, st) == CX_QP_UMR ? umr_qp_create(d, c, &qp) : verbs_create(d, c, &qp);
+	int err;
+
+	if (!cx_get(qpc, qpc, no_sq) && !cx_uar_exists(d, (u32)cx_get(qpc, qpc, uar_page)))
+		return CX_BAD_RES;
+	err = cx_get(qpc, qpc, st) == CX_QP_UMR ? umr_qp_create(d, c, &qp) : verbs_create(d, c, &qp);
 
 	if (!err)
 		cx_set(c->out, create_qp_out, qpn, qp->qpn);
