@@ -10,8 +10,9 @@
 #define ENTRY         64u
 #define INDEX         0xffffffu
 #define ARM_SOLICITED BIT(24)
-#define RESIZE        1 /* modifier of MODIFY_CQ */
-/* Without it, the fields that MODIFY_CQ sets */
+/* Modifiers of MODIFY_CQ, and of the former the fields that it sets */
+#define MODIFY         0
+#define RESIZE         1
 #define MODIFY_PERIOD  BIT(0)
 #define MODIFY_COUNT   BIT(1)
 #define MODIFY_OVERRUN BIT(2)
@@ -350,6 +351,8 @@ static int cq_modify_fields(struct cx_cq *cq, const struct cx_cmd *c)
 	const u8 *ctx = cx_cptr(c->in, modify_cq_in, cq_context);
 	u32 fields = (u32)cx_get(c->in, modify_cq_in, modify_field_select_resize_field_select);
 
+	if (fields & ~(MODIFY_PERIOD | MODIFY_COUNT | MODIFY_OVERRUN))
+		return CX_BAD_PARAM;
 	if (fields & MODIFY_PERIOD)
 		cx_set(cq->cqc, cqc, cq_period, cx_get(ctx, cqc, cq_period));
 	if (fields & MODIFY_COUNT)
@@ -371,5 +374,12 @@ int cx_modify_cq(struct connectx *d, const struct cx_cmd *c)
 
 	if (!cq)
 		return CX_BAD_RES;
-	return c->op_mod == RESIZE ? cq_resize(d, cq, c) : cq_modify_fields(cq, c);
+	switch (c->op_mod) {
+	case MODIFY:
+		return cq_modify_fields(cq, c);
+	case RESIZE:
+		return cq_resize(d, cq, c);
+	default:
+		return CX_BAD_PARAM;
+	}
 }

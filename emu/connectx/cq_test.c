@@ -100,6 +100,26 @@ static void states(void)
 	row(16, "or whose buffer is not", is_error(driver_event(&d), 2) && is_queried(0xa, 0xa));
 }
 
+/* What MODIFY_CQ does not know, it does not take for something else. */
+static void modifiers(void)
+{
+	u8 *ctx = cx_ptr(d.in, modify_cq_in, cq_context);
+	u32 modifier;
+
+	completions(0);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, modify_cq_in, cqn, d.cqn);
+	cx_set(d.in, modify_cq_in, modify_field_select_resize_field_select, 1 | 1 << 4);
+	cx_set(ctx, cqc, cq_period, 7);
+	row(20, "a field that MODIFY_CQ does not set",
+	    driver_command(&d, 0x403, 0, CX_BYTES_modify_cq_in, 16) == CX_BAD_PARAM);
+	cx_set(d.in, modify_cq_in, modify_field_select_resize_field_select, 1);
+	for (modifier = 2; modifier < 1u << 16; modifier *= 3)
+		row(21, "a modifier that it does not have",
+		    driver_command(&d, 0x403, (u16)modifier, CX_BYTES_modify_cq_in, 16) == CX_BAD_PARAM);
+	row(22, "change nothing", !((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->period);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -109,6 +129,7 @@ int main(void)
 	}
 	sizes();
 	states();
+	modifiers();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
