@@ -278,6 +278,7 @@ struct cx_health {
 	u64 now;
 };
 struct cx_health cx_fault_health(const struct connectx *d);
+void cx_fault_reset(struct connectx *d); /* ends the requests for a reset */
 
 /* device.c */
 u64 cx_clock(void);

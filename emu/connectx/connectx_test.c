@@ -32,7 +32,7 @@ static void segment(void)
 
 	row(1, "firmware 12.28.2302, command interface 5, 32 entries of 64 bytes",
 	    driver_peek(&d, 0) == (28 << 16 | 12) && driver_peek(&d, 4) == (5 << 16 | 2302) &&
-		    (driver_peek(&d, 0x14) & 0xff) == 0x56 && !driver_peek(&d, 0x1fc));
+		    (driver_peek(&d, 0x14) & 0xff) == 0x56 && driver_peek(&d, 0x1fc) == 1u << 30);
 	health = driver_peek(&d, 0x1010);
 	row(2, "the timer runs", driver_peek(&d, 0x1004) != driver_peek(&d, 0x1004) && health < 1u << 24);
 }

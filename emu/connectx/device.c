@@ -31,7 +31,7 @@ enum {
 	SEG_QUEUE_HIGH = 0x10,
 	SEG_QUEUE_LOW = 0x14,
 	SEG_DOORBELL = 0x18,
-	SEG_INITIALIZING = 0x1fc,
+	SEG_INITIALIZING = 0x1fc, /* 31: it is; 30: a reset by software is supported */
 	SEG_HEALTH = 0x200,
 	SEG_HEALTH_FW = 0x230,
 	SEG_HEALTH_HW = 0x234,
@@ -52,6 +52,7 @@ enum {
 #define SYNDROME_INTERNAL 0x1
 #define SYNDROME_SHIFT    16
 #define SEVERITY_RFR      BIT(31)
+#define RESET_SUPPORTED   BIT(30)
 
 /* Doorbells in a UAR. */
 enum {
@@ -151,8 +152,7 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_SEVERITY:
 		if (!cx_fault_health(d).rfr)
 			return 0;
-		/* After it has read RFR, the driver stops using the adapter, as after cx_fatal(). */
-		d->interface = INTERFACE_OFF;
+		/* After it has read RFR, the driver frees the memory of its objects, as after cx_fatal(), then resets. */
 		loop_task_queue(d->loop, &d->stop_task);
 		return SEVERITY_RFR;
 	case SEG_TIMER_HIGH:
@@ -162,8 +162,10 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_COUNTER:
 		t = cx_fault_health(d).now / (100 * NSEC_PER_MSEC);
 		return (u32)t & 0xffffff;
+	case SEG_INITIALIZING:
+		return RESET_SUPPORTED;
 	default:
-		return 0; /* also SEG_INITIALIZING: ready */
+		return 0;
 	}
 }
 
@@ -189,7 +191,12 @@ static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
  */
 static void interface_set(struct connectx *d, u32 state)
 {
-	d->interface = state == INTERFACE_RESET ? INTERFACE_OFF : state;
+	if (state == INTERFACE_RESET) {
+		d->fatal = false;
+		cx_fault_reset(d);
+		state = INTERFACE_OFF;
+	}
+	d->interface = state;
 	if (d->interface != INTERFACE_OFF)
 		return;
 	cx_stop(d);

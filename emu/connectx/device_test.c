@@ -9,6 +9,7 @@
 
 #define CONFIG       VFIO_PCI_CONFIG_REGION_INDEX
 #define SEVERITY     0x238
+#define SYNDROME     0x23c
 #define DOORBELL     0x18
 #define QUEUE_LOW    0x14
 #define LOG_LARGE_SQ 8 /* four pages of send blocks */
@@ -341,6 +342,17 @@ static struct fault *arm(const char *line)
 	return ft;
 }
 
+/* Resets the adapter by the interface's state, and enables it. 0, or another state of the interface than disabled. */
+static u32 driver_poke_reset(void)
+{
+	u32 state;
+
+	driver_poke(&d, QUEUE_LOW, (u32)driver_addr(AT_QUEUE) | 0x700);
+	state = driver_peek(&d, QUEUE_LOW) & 0x700;
+	driver_poke(&d, QUEUE_LOW, (u32)driver_addr(AT_QUEUE));
+	return state ^ 0x100;
+}
+
 /* A driver that reads a request for a reset (RFR) stops using the adapter; its commands end nevertheless. */
 static void stop(void)
 {
@@ -352,6 +364,14 @@ static void stop(void)
 	loop_run_idle(d.loop, 0);
 	row(30, "the driver has stopped", !connectx_in_use(d.dev));
 	row(31, "all commands have ended", !commands_left());
+	row(33, "the request stays", ft->applied && driver_peek(&d, SEVERITY) && driver_peek(&d, SYNDROME));
+	row(34, "until the driver resets the adapter, whose interface is not disabled",
+	    !(driver_peek(&d, QUEUE_LOW) & 0x700) && !driver_poke_reset());
+	row(35, "without it the driver starts",
+	    !ft->applied && !driver_peek(&d, SEVERITY) && !driver_peek(&d, SYNDROME) && !driver_start(&d));
+	fault_remove(ft);
+	ft = arm("t health syndrome=HIGH_TEMP");
+	row(36, "a syndrome without a request stays", !driver_poke_reset() && ft->applied && driver_peek(&d, SYNDROME));
 	fault_remove(ft);
 }
 

@@ -176,3 +176,17 @@ struct cx_health cx_fault_health(const struct connectx *d)
 	}
 	return h;
 }
+
+void cx_fault_reset(struct connectx *d)
+{
+	struct fault *ft;
+
+	if (!d->cfg.faults)
+		return;
+	list_for_each (ft, &d->cfg.faults->faults, link) {
+		if (ft->kind->apply != health_apply || !ft->applied || !firmware_fault(ft)->rfr)
+			continue;
+		loop_timer_cancel(&ft->timer);
+		fault_end(ft);
+	}
+}
