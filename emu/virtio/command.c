@@ -139,9 +139,12 @@ static int set_cap(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_set_cap *cmd = in;
 	struct wire_port *w = cmd->port <= d->cfg.nports ? hca_port(d->cfg.hca, (u8)cmd->port) : NULL;
+	u32 *mine;
 
 	if (!w || (cmd->set | cmd->clear) & ~WIRE_PORT_CAPS_SOFTWARE)
 		return -EINVAL;
+	mine = &d->caps_set[cmd->port - 1];
+	*mine = (*mine & ~cmd->clear) | (cmd->set & ~w->attr.cap_mask);
 	w->ops->set_cap(w, cmd->set, cmd->clear);
 	return 0;
 }

@@ -178,8 +178,8 @@ static void init_verbs(struct vdev *d)
 	verbs_init(&d->verbs, &vd_verbs_ops, d->cfg.hca, 1, MUSLIN_HANDLES - 1);
 }
 
-/* Clears the GIDs set by the guest's kernel. */
-static void clear_gids(struct vdev *d)
+/* Clears the GIDs and capabilities set by the guest's kernel. */
+static void clear_ports(struct vdev *d)
 {
 	static const struct wire_gid none;
 	static const struct wire_l2 no_l2;
@@ -190,6 +190,9 @@ static void clear_gids(struct vdev *d)
 
 		for (i = 0; w->ops->set_gid && i < MUSLIN_GIDS; i++)
 			w->ops->set_gid(w, (u8)i, &none, &no_l2);
+		if (d->caps_set[port - 1])
+			w->ops->set_cap(w, 0, d->caps_set[port - 1]);
+		d->caps_set[port - 1] = 0;
 	}
 }
 
@@ -210,7 +213,7 @@ void vd_reset(struct vdev *d)
 	d->verbs.ctx = NULL;
 	d->epoch++;
 	vd_events_drop(d);
-	clear_gids(d);
+	clear_ports(d);
 	verbs_fini(&d->verbs);
 	init_verbs(d);
 	if (d->cfg.present)

@@ -565,6 +565,28 @@ static bool received(struct guest *g, u16 tag, u32 off, u8 first)
 	return ok && g->f.mem[FRONT_DATA + off] == first && g->f.mem[FRONT_DATA + 40] == 1;
 }
 
+/* Capabilities that software sets are the guest's: IsSM, CommunicationManagement. Another user of the port has set one. */
+static void test_caps(struct guest *g)
+{
+	struct muslin_set_cap set = { .cmd = { .op = MUSLIN_SET_CAP }, .port = 1, .set = 1 << 1 | 1 << 16 };
+	u32 *mask = &g->port[0].attr.cap_mask;
+
+	*mask = 1 << 16;
+	row(150, "capabilities", !guest_command(g, &set, sizeof(set)) && *mask == (1 << 1 | 1 << 16));
+	guest_hello(g);
+	row(151, "the guest's go with it", *mask == 1 << 16);
+	set.set = 0;
+	set.clear = 1 << 16;
+	guest_command(g, &set, sizeof(set));
+	*mask = 1 << 16;
+	guest_hello(g);
+	row(152, "those that it has cleared are no longer its own", *mask == 1 << 16);
+	set.set = 1 << 3;
+	row(153, "one of the hardware", guest_command(g, &set, sizeof(set)) == -EINVAL);
+	set.port = 0;
+	row(154, "no port", guest_command(g, &set, sizeof(set)) == -EINVAL);
+}
+
 static void test_ethernet(struct guest *g)
 {
 	static const struct muslin_av av = {
@@ -803,6 +825,7 @@ int main(void)
 	test_srq_resize(&g);
 	test_gids(&g);
 	test_ethernet(&g);
+	test_caps(&g);
 	test_memory(&g);
 	test_budget(&g);
 	test_pages(&g);

@@ -57,7 +57,8 @@ struct vdev {
 	struct loop_task comp_task;   /* reports the CQs on comp_due to the driver */
 	struct loop_task resume_task; /* continues work beyond a turn's budget */
 	u32 nevents;
-	u64 pages; /* page addresses in rings and lists of fast registrations */
+	u64 pages;                      /* page addresses in rings and lists of fast registrations */
+	u32 caps_set[MUSLIN_PORTS_MAX]; /* capability mask bits that the driver has set */
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
 	u64 counter[VDEV_CTR_NUM];
