@@ -362,8 +362,10 @@ void vdev_destroy(struct vdev *d)
 {
 	if (!d)
 		return;
-	vhost_destroy(d->vhost);
 	vd_reset(d);
+	vhost_destroy(d->vhost);
+	loop_task_cancel(&d->resume_task); /* also of a guest without a driver, as its events */
+	vd_events_drop(d);
 	verbs_fini(&d->verbs);
 	free(d);
 }

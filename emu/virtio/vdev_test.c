@@ -786,6 +786,24 @@ static void test_pages(struct guest *g)
 	row(86, "and so have fast registrations", err == -ENOMEM);
 }
 
+/* A device ends whose guest has no driver, but commands for another turn and an event. */
+static void test_destroy_without_driver(void)
+{
+	struct guest g;
+	u32 i;
+
+	row(155, "a device without a driver", !guest_create(&g) && !guest_attach(&g));
+	g.f.loop = NULL;
+	for (i = 0; i <= VDEV_COMMANDS_TURN; i++)
+		post_destroy(&g, 1, 0);
+	vd_commands(g.dev);
+	vdev_destroy(g.dev);
+	g.dev = NULL;
+	row(156, "leaves no task", !loop_run_tasks(g.loop));
+	front_close(&g.f);
+	guest_destroy(&g);
+}
+
 static void test_life(struct guest *g)
 {
 	u32 state[2] = { MUSLIN_VQ_COMMAND, 0 };
@@ -832,5 +850,6 @@ int main(void)
 	test_life(&g);
 	test_epochs(&g);
 	guest_destroy(&g);
+	test_destroy_without_driver();
 	return rows_end();
 }
