@@ -21,6 +21,7 @@
 #define CX_REG_ENTRIES 512u         /* pages or ranges of a fast registration */
 #define CX_UAR_FIRST   0x100u
 #define CX_POLLED      8u /* send queues whose doorbell records are polled */
+#define CX_HALVES      16u
 #define CX_WQE_BB      64u
 #define CX_WQE_BBS     16u
 #define CX_ANY_QPN     0xffffffu
@@ -187,9 +188,15 @@ struct connectx {
 	u32 caps_set; /* capability mask bits that the driver has set */
 	u32 health_counter;
 	bool fatal;
-	/* A doorbell that is written as two 32-bit halves: address and bytes of the first. */
-	u64 half_at;
-	u8 half[4];
+	/*
+	 * Doorbells that are written as two 32-bit halves, of which the second is missing: a processor of the guest
+	 * may write one while another writes to another UAR.
+	 */
+	struct cx_half {
+		u64 at; /* 0: none */
+		u8 bytes[4];
+	} half[CX_HALVES];
+	u32 next_half;
 	struct cx_eq *eq[CX_EQS];
 	struct table qpns, uars, counter_sets;
 	struct cx_qp *own[CX_OWN_QPNS];

@@ -100,6 +100,37 @@ static void doorbell(struct connectx *d, u32 uar, u32 off, u64 value)
 		cx_qp_doorbell(d, uar, (u32)value >> 8);
 }
 
+static struct cx_half *half_at(struct connectx *d, u64 at)
+{
+	u32 i;
+
+	for (i = 0; i < CX_HALVES; i++) {
+		if (d->half[i].at == at)
+			return &d->half[i];
+	}
+	return NULL;
+}
+
+static void half_keep(struct connectx *d, u64 at, const u8 *bytes)
+{
+	struct cx_half *h = half_at(d, at) ?: &d->half[d->next_half++ % CX_HALVES];
+
+	h->at = at;
+	memcpy(h->bytes, bytes, sizeof(h->bytes));
+}
+
+/* Takes the first half of the doorbell at @at; false: there is none. */
+static bool half_take(struct connectx *d, u64 at, u8 *bytes)
+{
+	struct cx_half *h = half_at(d, at);
+
+	if (!h)
+		return false;
+	memcpy(bytes, h->bytes, sizeof(h->bytes));
+	h->at = 0;
+	return true;
+}
+
 /*
  * Send and CQ doorbells have 8 bytes, which a 32-bit driver writes as two halves. Other bytes of a request in a send
  * buffer (BlueFlame) are ignored: the queue has them, too.
@@ -118,12 +149,9 @@ static void uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len)
 	if (len >= 8 && off % 8 == 0) {
 		doorbell(d, uar, off, wire_load(buf, 8));
 	} else if (len == 4 && off % 8 == 0) {
-		memcpy(d->half, buf, 4);
-		d->half_at = at;
-	} else if (len == 4 && d->half_at + 4 == at) {
-		memcpy(whole, d->half, 4);
+		half_keep(d, at, buf);
+	} else if (len == 4 && half_take(d, at - 4, whole)) {
 		memcpy(whole + 4, buf, 4);
-		d->half_at = 0;
 		doorbell(d, uar, off - 4, wire_load(whole, 8));
 	} else {
 		cx_count(d, CX_CTR_BAD_DOORBELLS);
@@ -361,7 +389,8 @@ static void on_reset(void *dev)
 	d->map_epoch++;
 	cx_stop(d);
 	cx_commands_forget(d);
-	d->command_queue = d->half_at = 0;
+	d->command_queue = 0;
+	memset(d->half, 0, sizeof(d->half));
 	d->interface = INTERFACE_OFF;
 	d->fatal = false;
 }

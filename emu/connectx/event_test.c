@@ -104,6 +104,25 @@ static void arming(void)
 	row(17, "armed for solicited ones after that", loop_timer_armed(&cq->timer));
 }
 
+/* Processors of a 32-bit guest write doorbells in halves, each to its UAR. */
+static void halves(void)
+{
+	u64 mine = d.uar * 4096ull + 0x20, other = (d.uar + 1) * 4096ull + 0x20;
+	struct cx_cq *cq = table_get(&d.dev->verbs.cqs, d.cqn);
+
+	cq->period = cq->max_count = 0;
+	driver_poke(&d, mine, d.cqe - 1);
+	driver_poke(&d, other, 0);
+	row(18, "no doorbell yet", !driver_event(&d));
+	driver_poke(&d, mine + 4, d.cqn);
+	row(19, "one of two halves, with one of another UAR in between", driver_event(&d));
+	driver_poke(&d, mine + 4, d.cqn);
+	row(20, "a second half alone", !driver_event(&d));
+	driver_poke(&d, other, d.cqe);
+	driver_poke(&d, other + 4, d.cqn);
+	row(21, "of another UAR than the CQ's", !driver_event(&d));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -114,6 +133,7 @@ int main(void)
 	full_event_queue();
 	destroyed();
 	arming();
+	halves();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
