@@ -55,10 +55,10 @@ void vhost_queue_init(struct vhost *v, u32 index)
 }
 
 /*
- * The only translation of the front end's ring addresses to pointers. A running queue is stopped if its rings are not
- * in memory that the front end shares.
+ * The only translation of the front end's ring addresses to pointers. False: the rings are not in memory that the front
+ * end shares; the caller stops the queue if it runs.
  */
-static int queue_map(struct vhost_queue *q)
+static bool queue_map(struct vhost_queue *q)
 {
 	const struct vhost *v = q->v;
 
@@ -67,13 +67,12 @@ static int queue_map(struct vhost_queue *q)
 	q->used = vhost_memory_user(v, q->used_user, sizeof(*q->used) + (u64)q->num * sizeof(q->used->ring[0]) + 2);
 	if (q->num && q->desc && q->avail && q->used && !((uintptr_t)q->desc & 7) && !((uintptr_t)q->avail & 1) &&
 	    !((uintptr_t)q->used & 3))
-		return 0;
+		return true;
 	q->desc = NULL;
 	q->avail = NULL;
 	q->used = NULL;
 	q->v->stats.unmapped_queues++;
-	vhost_queue_stop(q);
-	return -EINVAL;
+	return false;
 }
 
 void vhost_queue_set_num(struct vhost_queue *q, u32 num)
@@ -89,16 +88,29 @@ int vhost_queue_set_addr(struct vhost_queue *q, u64 desc, u64 avail, u64 used)
 	q->desc_user = desc;
 	q->avail_user = avail;
 	q->used_user = used;
-	return queue_map(q);
+	if (queue_map(q))
+		return 0;
+	vhost_queue_stop(q);
+	return -EINVAL;
 }
 
+/* The device may use other queues when one stops: none has a pointer to the former memory any more. */
 void vhost_queues_remap(struct vhost *v)
 {
-	u32 i;
+	u32 i, lost = 0;
 
 	for (i = 0; i < v->ops->queues; i++) {
-		if (v->q[i].addressed)
-			queue_map(&v->q[i]);
+		struct vhost_queue *q = &v->q[i];
+
+		if (!q->addressed || queue_map(q) || !q->running)
+			continue;
+		loop_fd_del(&q->kick);
+		q->running = false;
+		lost |= BIT(i);
+	}
+	for (i = 0; i < v->ops->queues; i++) {
+		if (lost & BIT(i))
+			v->ops->stop(v->ctx, i);
 	}
 }
 

@@ -39,7 +39,10 @@ static void start(void *ctx, u32 queue)
 
 static void stop(void *ctx, u32 queue)
 {
+	struct vhost_chain c;
+
 	stops++;
+	vhost_pop(dev, !queue, &c); /* what waits in the other one is lost */
 }
 
 static void memory(void *ctx) {}
