@@ -2,7 +2,7 @@
 /*
  * Fuzz: an initialized driver, then items of its input: commands, doorbells, writes to its queues and to the BAR,
  * resets. Some were recorded from a guest's driver (corpus.c): its addresses are folded into this driver's memory, and
- * numbers of queue pairs that do not exist here mean the last one that was created.
+ * numbers of queue pairs and UARs that do not exist here mean the last queue pair that was created, and the driver's UAR.
  */
 #include "emu/connectx/fixture.h"
 #include "emu/connectx/fuzz_items.h"
@@ -20,17 +20,20 @@ static void fold(u8 *in, u32 at, u32 len)
 		wire_store(in + at, 8, driver_addr(FUZZ_FOLD(addr)));
 }
 
-static void fold_command(u8 *in, u32 len)
+#define UAR_AT(format, context, type) ((CX_AT_##format##_##context + CX_AT_##type##_uar_page) / 8)
+static void fold_command(const struct driver *d, u8 *in, u32 len)
 {
 	static const struct {
 		u16 op;
-		u32 record, pages; /* offsets; 0: there is no doorbell record */
+		u32 record, pages, uar; /* offsets; 0: there is none */
 	} commands[] = {
 		{ 0x200, 0, CX_BYTES_create_mkey_in },
-		{ 0x301, 0, CX_AT_create_eq_in_pas / 8 },
-		{ 0x400, (CX_AT_create_cq_in_cq_context + CX_AT_cqc_dbr_addr) / 8, CX_AT_create_cq_in_pas / 8 },
+		{ 0x301, 0, CX_AT_create_eq_in_pas / 8, UAR_AT(create_eq_in, eq_context_entry, eqc) },
+		{ 0x400, (CX_AT_create_cq_in_cq_context + CX_AT_cqc_dbr_addr) / 8, CX_AT_create_cq_in_pas / 8,
+		  UAR_AT(create_cq_in, cq_context, cqc) },
 		{ 0x403, 0, CX_AT_modify_cq_in_pas / 8 },
-		{ 0x500, (CX_AT_create_qp_in_qpc + CX_AT_qpc_dbr_addr) / 8, CX_AT_create_qp_in_pas / 8 },
+		{ 0x500, (CX_AT_create_qp_in_qpc + CX_AT_qpc_dbr_addr) / 8, CX_AT_create_qp_in_pas / 8,
+		  UAR_AT(create_qp_in, qpc, qpc) },
 		{ 0x502, (CX_AT_rst2init_qp_in_qpc + CX_AT_qpc_dbr_addr) / 8, CX_BYTES_rst2init_qp_in },
 		{ 0x700, (CX_AT_create_srq_in_srq_context_entry + CX_AT_srqc_dbr_addr) / 8,
 		  CX_AT_create_srq_in_pas / 8 },
@@ -44,6 +47,9 @@ static void fold_command(u8 *in, u32 len)
 			fold(in, commands[i].record, len);
 		for (at = commands[i].pages; at < len; at += 8)
 			fold(in, at, len);
+		at = commands[i].uar;
+		if (at && at + 3 <= len && !cx_uar_exists(d->dev, (u32)wire_load(in + at, 3)))
+			wire_store(in + at, 3, d->uar);
 	}
 }
 
@@ -54,7 +60,7 @@ static void command(struct driver *d, u32 arg, const u8 *data, u32 len)
 	memset(d->in, 0, sizeof(d->in));
 	memcpy(d->in, data, n);
 	op = (u32)wire_load(d->in, 2);
-	fold_command(d->in, n);
+	fold_command(d, d->in, n);
 	if (op > 0x500 && op < 0x50f && last_qpn && !cx_qp_get(d->dev, (u32)cx_get(d->in, rst2init_qp_in, qpn)))
 		cx_set(d->in, rst2init_qp_in, qpn, last_qpn);
 	driver_entry(d, max(n, 16u), 16 + arg * 64);
