@@ -264,6 +264,8 @@ static bool packet_execute(struct rxe_qp *rq, struct wire_packet *p, const struc
 	rq->resp.last_op = op->flags & WIRE_OPF_END    ? RXE_LAST_OP_NONE
 			   : op->flags & WIRE_OPF_SEND ? RXE_LAST_OP_SEND
 						       : RXE_LAST_OP_WRITE;
+	if (op->flags & WIRE_OPF_WRITE && op->flags & WIRE_OPF_END)
+		rxe_resp_count(rq, HCA_CNT_WRITE_REQUESTS);
 	if (op->flags & WIRE_OPF_COMP)
 		recv_message_complete(rq, p, op);
 	return true;
@@ -357,11 +359,13 @@ static void rc_expected(struct rxe_qp *rq, struct wire_packet *p, const struct w
 		return;
 	}
 	if (op->flags & WIRE_OPF_READ) {
-		rxe_resource_read(rq, p, psn);
+		if (rxe_resource_read(rq, p, psn))
+			rxe_resp_count(rq, HCA_CNT_READ_REQUESTS);
 		return;
 	}
 	if (op->flags & WIRE_OPF_ATOMIC) {
-		rxe_resource_atomic(rq, p, op, psn);
+		if (rxe_resource_atomic(rq, p, op, psn))
+			rxe_resp_count(rq, HCA_CNT_ATOMIC_REQUESTS);
 		return;
 	}
 	if (!packet_execute(rq, p, op))

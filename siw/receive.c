@@ -228,8 +228,11 @@ static void read_response_finish(struct siw_qp *sq)
 bool siw_receive_finish(struct siw_qp *sq)
 {
 	sq->fpdu.partial = false;
-	if (sq->fpdu.opcode == RDMAP_WRITE)
+	if (sq->fpdu.opcode == RDMAP_WRITE) {
+		if (sq->fpdu.ddp & DDP_LAST)
+			hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_WRITE_REQUESTS);
 		return true;
+	}
 	if (sq->fpdu.opcode == RDMAP_READ_RESPONSE) {
 		read_response_finish(sq);
 		return true;
@@ -321,6 +324,7 @@ static bool read_request_receive(struct siw_qp *sq, const u8 *p, u32 len)
 		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
 		return stream_fail(sq, protection_error(err), 0, HCA_EVENT_QP_ACCESS_ERR);
 	}
+	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_READ_REQUESTS);
 	sq->msn_in[DDP_QN_READ]++;
 	sq->rd_head++;
 	siw_kick(sq);

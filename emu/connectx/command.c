@@ -163,6 +163,9 @@ static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
 		const char *name; /* counter of the HCA */
 		struct wire_field field;
 	} map[] = {
+		{ "rx_write_requests", CX_FIELD(query_q_counter_out, rx_write_requests) },
+		{ "rx_read_requests", CX_FIELD(query_q_counter_out, rx_read_requests) },
+		{ "rx_atomic_requests", CX_FIELD(query_q_counter_out, rx_atomic_requests) },
 		{ "out_of_seq_request", CX_FIELD(query_q_counter_out, out_of_sequence) },
 		{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
 		{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },

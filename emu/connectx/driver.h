@@ -127,6 +127,7 @@ static inline int driver_mkey(struct driver *d, u32 mode, bool ready, u64 base, 
 	cx_set(mkc, mkc, lw, 1);
 	cx_set(mkc, mkc, rr, 1);
 	cx_set(mkc, mkc, rw, 1);
+	cx_set(mkc, mkc, a, 1);
 	cx_set(mkc, mkc, qpn, CX_ANY_QPN);
 	cx_set(mkc, mkc, mkey_7_0, 0x5a);
 	cx_set(mkc, mkc, pd, d->pdn);
@@ -229,6 +230,7 @@ static inline int driver_connect(struct driver *d, u32 qpn, u32 peer)
 	cx_set(qpc, qpc, rlky, d->privileged);
 	cx_set(qpc, qpc, rwe, 1);
 	cx_set(qpc, qpc, rre, 1);
+	cx_set(qpc, qpc, rae, 1);
 	cx_set(qpc, qpc, mtu, 3);
 	cx_set(qpc, qpc, remote_qpn, peer);
 	cx_set(qpc, qpc, q_key, 0x11);

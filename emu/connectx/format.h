@@ -20,6 +20,9 @@
 	F(alloc_q_counter_out, counter_set_id, 0x58, 8)                    \
 	F(dealloc_q_counter_in, counter_set_id, 0x58, 8)                   \
 	F(query_q_counter_in, counter_set_id, 0xf8, 8)                     \
+	F(query_q_counter_out, rx_write_requests, 0x80, 32)                \
+	F(query_q_counter_out, rx_read_requests, 0xc0, 32)                 \
+	F(query_q_counter_out, rx_atomic_requests, 0x100, 32)              \
 	F(query_q_counter_out, out_of_buffer, 0x180, 32)                   \
 	F(query_q_counter_out, out_of_sequence, 0x1c0, 32)                 \
 	F(query_q_counter_out, duplicate_request, 0x200, 32)               \

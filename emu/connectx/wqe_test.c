@@ -225,6 +225,42 @@ static void connected_offload(void)
 	row(31, "LSO of it", e && e[63] >> 4 == 13 && e[55] == 2);
 }
 
+/* Posts a request of @bytes to its own memory. Returns whether it succeeds. */
+static bool post_remote(u32 qpn, u32 index, u8 op, u32 bytes)
+{
+	bool atomic = op == CX_OP_CMP_SWAP;
+	u8 *s = driver_control(driver_wqe(&d, 0, index), qpn, index, op, atomic ? 64 : 48);
+	const u8 *e;
+
+	wire_store(s, 8, driver_addr(AT_RECV));
+	wire_store(s + 8, 4, d.lkey);
+	driver_data(s + (atomic ? 32 : 16), bytes, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 0, qpn, index + 1);
+	e = driver_poll(&d);
+	return e && e[63] >> 4 == 0 && !driver_poll(&d);
+}
+
+/* A set of counters has the requests of the responder, each once however many packets it has. */
+static void counted_requests(void)
+{
+	static const u8 posted[] = { CX_OP_WRITE, CX_OP_WRITE, CX_OP_WRITE, CX_OP_READ, CX_OP_READ, CX_OP_CMP_SWAP };
+	u32 qpn, i, set;
+
+	row(40, "a queue pair that is connected to itself, and counters",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn) &&
+		    (memset(d.in, 0, sizeof(d.in)), !driver_command(&d, 0x771, 0, 16, 16)));
+	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
+	for (i = 0; i < ARRAY_SIZE(posted); i++)
+		row(41 + (int)i, "WRITE, READ, compare and swap",
+		    post_remote(qpn, i, posted[i], posted[i] == CX_OP_CMP_SWAP ? 8 : 3000));
+	cx_set(d.in, query_q_counter_in, counter_set_id, set);
+	row(49, "are counted",
+	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
+		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3 &&
+		    cx_get(d.out, query_q_counter_out, rx_read_requests) == 2 &&
+		    cx_get(d.out, query_q_counter_out, rx_atomic_requests) == 1);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -237,6 +273,7 @@ int main(void)
 	checksums();
 	refused_offloads();
 	connected_offload();
+	counted_requests();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -194,6 +194,9 @@ enum hca_counter {
 	HCA_CNT_SEND_ERR,
 	HCA_CNT_RDMA_SENDS,
 	HCA_CNT_RDMA_RECVS,
+	HCA_CNT_WRITE_REQUESTS, /* that the responder has executed, without duplicates; RDMA WRITEs by messages */
+	HCA_CNT_READ_REQUESTS,
+	HCA_CNT_ATOMIC_REQUESTS,
 	HCA_CNT_ICRC_ERR,
 	HCA_CNT_BAD_PACKET,
 	HCA_CNT_WRONG_QP,
