@@ -207,6 +207,7 @@ static int mr_reg(struct vdev *d, const void *in, u32 len, void *out)
 	pages = malloc(cmd->npages * sizeof(*pages));
 	if (!pages)
 		return -ENOMEM;
+	d->bytes += cmd->npages * sizeof(*pages);
 	err = collect_pages(d, cmd, pages);
 	if (!err)
 		err = hca_mr_reg_pages(d->verbs.ctx, cmd->pdn, cmd->iova, cmd->length, cmd->access, pages, cmd->npages,
@@ -359,8 +360,9 @@ bool vd_commands_serving(void)
 }
 
 /*
- * Budget per turn: a driver that refills the queue meanwhile must not starve others. A command may run tasks, which
- * continue the turns of this and other guests: they wait for the end of the command, whose request they would overwrite.
+ * Budget per turn: a driver that refills the queue meanwhile must not starve others, nor one with long lists and rings.
+ * A command may run tasks, which continue the turns of this and other guests: they wait for the end of the command,
+ * whose request they would overwrite.
  */
 void vd_commands(struct vdev *d)
 {
@@ -373,8 +375,9 @@ void vd_commands(struct vdev *d)
 	}
 	serving = true;
 	while (budget && vhost_pop(d->vhost, MUSLIN_VQ_COMMAND, &c) > 0) {
+		d->bytes = 0;
 		command_serve(d, &c);
-		budget--;
+		budget -= (u32)min((u64)budget, 1 + d->bytes / VDEV_TURN_BYTES);
 	}
 	serving = false;
 	vhost_signal(d->vhost, MUSLIN_VQ_COMMAND);

@@ -55,6 +55,16 @@ int vd_cq_create(struct vdev *d, const void *in, u32 len, void *out)
 	return err;
 }
 
+/* The ring to which entries are about to move, up to all that it has room for. */
+static int ring_resize(struct vdev *d, struct vd_ring *r, const struct muslin_ring *desc, u32 min_elem)
+{
+	int err = vd_ring_create(d, r, desc, min_elem);
+
+	if (!err)
+		d->bytes += verbs_ring_bytes(desc->slots, desc->log2_elem);
+	return err;
+}
+
 /* Unpolled completions move to the new ring. */
 int vd_cq_resize(struct vdev *d, const void *in, u32 len, void *out)
 {
@@ -64,7 +74,7 @@ int vd_cq_resize(struct vdev *d, const void *in, u32 len, void *out)
 	int err = cq ? verbs_cq_check(&d->verbs, cq_entries(cmd)) : -EINVAL;
 
 	if (!err)
-		err = vd_ring_create(d, &ring, &cmd->ring, CQ_ENTRY);
+		err = ring_resize(d, &ring, &cmd->ring, CQ_ENTRY);
 	if (err)
 		return err;
 	if (!verbs_ring_move_put(&ring.ring, &cq->ring.ring, CQ_ENTRY)) {
@@ -226,7 +236,7 @@ int vd_srq_resize(struct vdev *d, const void *in, u32 len, void *out)
 
 	if (!srq)
 		return -EINVAL;
-	err = vd_ring_create(d, &ring, &cmd->ring, recv_elem(srq->srq.max_sge));
+	err = ring_resize(d, &ring, &cmd->ring, recv_elem(srq->srq.max_sge));
 	if (err)
 		return err;
 	if (ring.ring.mask > hca_caps(d->cfg.hca)->max_srq_wr * 2 || verbs_srq_set_ring(&srq->srq, &ring.ring) ||

@@ -52,6 +52,7 @@ int vd_ring_create(struct vdev *d, struct vd_ring *r, const struct muslin_ring *
 		return -ENOMEM;
 	}
 	memcpy(r->gpa, list, size);
+	d->bytes += size;
 	r->d = d;
 	r->npages = desc->npages;
 	d->pages += r->npages;

@@ -751,6 +751,75 @@ static void test_budget(struct guest *g)
 	close(other.fd);
 }
 
+/* A ring of 64 MiB, all of whose pages are the one at @page; @list has their addresses. */
+static struct muslin_ring large_ring(struct guest *g, u32 list, u32 page)
+{
+	struct muslin_ring r = { .pages = list, .log2_elem = 12, .slots = 8192 };
+	u32 i;
+
+	r.npages = (u32)(verbs_ring_bytes(r.slots, r.log2_elem) + 4095) / 4096;
+	for (i = 0; i < r.npages; i++)
+		*(u64 *)(void *)(g->f.mem + list + i * 8) = page;
+	memset(g->f.mem + page, 0, 4096);
+	return r;
+}
+
+/* The nth of those that are posted together. */
+static void post_command(struct guest *g, const void *cmd, u32 len, u16 n)
+{
+	u32 at = 512 * n;
+
+	memcpy(g->f.mem + GUEST_IN + at, cmd, len);
+	memset(g->f.mem + GUEST_OUT + at, 0xff, 64);
+	front_fill(front_desc(&g->f, MUSLIN_VQ_COMMAND, 2 * n), GUEST_IN + at, len, 1, 2 * n + 1);
+	front_fill(front_desc(&g->f, MUSLIN_VQ_COMMAND, 2 * n + 1), GUEST_OUT + at, 64, 2, 0);
+	front_offer(&g->f, MUSLIN_VQ_COMMAND, 2 * n);
+}
+
+/* Entries that a resize moves, and page addresses, count towards the turn. */
+static void test_large_commands(struct guest *g)
+{
+	struct muslin_srq_create srq = { .cmd = { .op = MUSLIN_SRQ_CREATE }, .max_wr = 4096, .max_sge = 1 };
+	static struct {
+		struct muslin_mr_reg r;
+		u64 list[1024];
+	} reg = { .r = { .cmd = { .op = MUSLIN_MR_REG }, .length = 4096, .npages = 1024 * 512, .page_shift = 12 } };
+	u64 before;
+	u32 i;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	srq.pdn = guest_number(g)->number;
+	srq.ring = large_ring(g, 0x80000, 0x30000);
+	row(157, "a large SRQ", !guest_command(g, &srq, sizeof(srq)));
+	srq.handle = guest_number(g)->number;
+	srq.cmd.op = MUSLIN_SRQ_RESIZE;
+	before = vdev_counter(g->dev, VDEV_CTR_COMMANDS);
+	((struct rxe_queue_buf *)(void *)(g->f.mem + 0x30000))->producer_index = 8191;
+	g->f.loop = NULL;
+	for (i = 0; i < 4; i++)
+		post_command(g, &srq, sizeof(srq), (u16)i);
+	vd_commands(g->dev);
+	row(158, "a resize to 32 MiB is a turn's work", vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + 1);
+	g->f.loop = g->loop;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(159, "the others follow",
+	    vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + 4 && !*(s32 *)(void *)(g->f.mem + GUEST_OUT + 3 * 512));
+	reg.r.pdn = srq.pdn;
+	for (i = 0; i < ARRAY_SIZE(reg.list); i++)
+		reg.list[i] = 0x80000;
+	g->f.loop = NULL;
+	memcpy(g->f.mem + GUEST_IN, &reg, sizeof(reg));
+	for (i = 0; i < 2; i++)
+		front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(reg), GUEST_OUT, 2048);
+	before = vdev_counter(g->dev, VDEV_CTR_COMMANDS);
+	vd_commands(g->dev);
+	row(160, "nor are two registrations of 2 GiB in one",
+	    vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + 1 && !*(s32 *)(void *)(g->f.mem + GUEST_OUT));
+	g->f.loop = g->loop;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	guest_hello(g);
+}
+
 /* Many regions of the same page: the daemon's memory for their page lists is limited. */
 static void test_pages(struct guest *g)
 {
@@ -846,6 +915,7 @@ int main(void)
 	test_caps(&g);
 	test_memory(&g);
 	test_budget(&g);
+	test_large_commands(&g);
 	test_pages(&g);
 	test_life(&g);
 	test_epochs(&g);

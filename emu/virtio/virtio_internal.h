@@ -9,8 +9,9 @@
 #include "emu/virtio/vdev.h"
 #include "emu/virtio/vhost/vhost.h"
 
-#define VDEV_COMMANDS_TURN 8          /* per turn */
-#define VDEV_PAGES_MAX     (1u << 25) /* page addresses kept for a guest, of rings and memory regions */
+#define VDEV_COMMANDS_TURN 8            /* per turn */
+#define VDEV_TURN_BYTES    (256u << 10) /* that a command copies, which count as a command */
+#define VDEV_PAGES_MAX     (1u << 25)   /* page addresses kept for a guest, of rings and memory regions */
 
 /* A ring in guest pages. */
 struct vd_ring {
@@ -58,6 +59,7 @@ struct vdev {
 	struct loop_task resume_task; /* continues work beyond a turn's budget */
 	u32 nevents;
 	u64 pages;                      /* page addresses in rings and lists of fast registrations */
+	u64 bytes;                      /* that the present command copies */
 	u32 caps_set[MUSLIN_PORTS_MAX]; /* capability mask bits that the driver has set */
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
