@@ -45,8 +45,9 @@ static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 /* Maps the doorbells, and starts a copy thread if the daemon requests it. */
 static int uverbs_setup(struct shim_file *f, const struct uv_opened *opened)
 {
-	if (f->kick >= 0)
-		f->kick = shim_private_add(f->kick);
+	f->kick = shim_private_add(f->kick);
+	if (f->kick < 0)
+		return f->kick;
 	f->shared = mmap(NULL, UV_SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
 	if (f->shared == MAP_FAILED) {
 		f->shared = NULL;
@@ -84,7 +85,7 @@ static int file_open(enum uv_kind kind, unsigned int unit, int flags)
 {
 	struct shim_file *f = file_new(kind, unit);
 	struct uv_opened opened = { 0 };
-	int fds[2] = { -1, -1 }, err = -ENOMEM;
+	int fds[2] = { -1, -1 }, fd, err = -ENOMEM;
 
 	if (f)
 		err = shim_connect(kind, unit, 0, fds, &f->rpc[0], &opened);
@@ -94,23 +95,24 @@ static int file_open(enum uv_kind kind, unsigned int unit, int flags)
 		f->kick = fds[1];
 		if (kind == UV_RDMA_CM) {
 			f->kick = REAL(fcntl)(f->fd, F_DUPFD_CLOEXEC, 0);
-			err = f->kick < 0 ? -errno : 0;
-			f->kick = f->kick < 0 ? f->kick : shim_private_add(f->kick);
+			f->kick = f->kick < 0 ? -errno : shim_private_add(f->kick);
+			err = f->kick < 0 ? f->kick : 0;
 		}
 		if (kind == UV_UVERBS)
 			err = uverbs_setup(f, &opened);
 	}
-	if (err) {
-		if (f)
-			file_drop(f);
-		return call_result(err);
-	}
-	if (!(flags & O_CLOEXEC))
-		fcntl(f->fd, F_SETFD, 0);
-	if (flags & O_NONBLOCK && kind != UV_UVERBS)
-		fcntl(f->fd, F_SETFL, O_NONBLOCK);
-	shim_file_add(f->fd, f);
-	return f->fd;
+	fd = fds[0];
+	if (!err && !(flags & O_CLOEXEC))
+		fcntl(fd, F_SETFD, 0);
+	if (!err && flags & O_NONBLOCK && kind != UV_UVERBS)
+		fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (!err)
+		err = shim_file_add(fd, f);
+	if (!err)
+		return fd;
+	if (f)
+		file_drop(f);
+	return call_result(err);
 }
 
 int shim_open(enum uv_kind kind, unsigned int unit, int flags)
@@ -245,7 +247,8 @@ static void channel_watch(struct shim_file *parent, int fd)
 	if (!f)
 		return; /* the daemon keeps it until the file is closed */
 	f->parent = parent;
-	shim_file_add(fd, f);
+	if (shim_file_add(fd, f))
+		free(f);
 }
 
 /* REG_MR: checks the memory, and lets the daemon map it if possible (share.c). 0 or -errno. */

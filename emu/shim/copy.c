@@ -99,7 +99,7 @@ int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie)
 		return err;
 	}
 	c->memfd = shim_private_add(c->memfd);
-	err = thread_start(c);
+	err = c->memfd < 0 ? c->memfd : thread_start(c);
 	if (err) {
 		shim_private_close(c->sock);
 		shim_private_close(c->memfd);

@@ -353,6 +353,7 @@ static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 	    !shim_memfd_permitted(FILE_SIZE))
 		return false;
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = fd < 0 ? fd : shim_private_add(fd);
 	if (fd < 0)
 		return false;
 	if (!ftruncate(fd, FILE_SIZE) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) && !shim_fstat(fd, &st))
@@ -360,10 +361,10 @@ static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 	if (to != MAP_FAILED)
 		memcpy(to, (void *)a->start, len);
 	if (to == MAP_FAILED || !share_replace(a, to)) {
-		REAL(close)(fd);
+		shim_private_close(fd);
 		return false;
 	}
-	files[i].fd = shim_private_add(fd);
+	files[i].fd = fd;
 	files[i].inode = st.st_ino;
 	files[i].seen = true;
 	nfiles++;

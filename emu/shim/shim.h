@@ -89,9 +89,9 @@ void shim_rpc_child(void); /* in the child, no thread has the lock */
 /* table.c */
 /* Returns a reference, to be released by shim_file_put(). NULL: not a device file of ours. */
 struct shim_file *shim_file_get(int fd);
-void shim_file_put(struct shim_file *f); /* may be NULL */
-bool shim_channel(int fd);               /* it is a completion or event channel */
-void shim_file_add(int fd, struct shim_file *f);
+void shim_file_put(struct shim_file *f);        /* may be NULL */
+bool shim_channel(int fd);                      /* it is a completion or event channel */
+int shim_file_add(int fd, struct shim_file *f); /* 0, -ENOMEM */
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);
 /* Removes all from @first to @last. */
@@ -102,7 +102,7 @@ void shim_file_forget_range(unsigned int first, unsigned int last);
  */
 int shim_file_connect(struct shim_file *f);
 /* Private descriptors of the library: the application does not know them; only the library closes them. */
-int shim_private_add(int fd);
+int shim_private_add(int fd); /* may change the number; -ENOMEM: it is closed */
 void shim_private_close(int fd);
 bool shim_private(int fd);
 /* Moves the descriptor to another number, since the application uses this one. 0 or -errno. */

@@ -16,15 +16,20 @@
 
 #include "emu/shim/shim.h"
 
-#define FDS           65536
+#define CHUNK         65536u                /* numbers */
+#define CHUNKS        (0x80000000u / CHUNK) /* for all numbers: fs.nr_open is the limit of RLIMIT_NOFILE */
 #define PRIVATE_FIRST 512 /* if possible: above the numbers of select(), and of most calls of dup2() */
 
-static struct shim_file *files[FDS];
-static struct {
-	ino_t inode; /* 0: not private */
+/* A descriptor number of the process. */
+struct slot {
+	struct shim_file *file;
+	ino_t inode; /* of a private descriptor; 0: it is none */
 	dev_t dev;
-} private_fds[FDS];
-static int highest = -1; /* in both tables */
+};
+
+static struct slot low[CHUNK];
+static struct slot *chunks[CHUNKS] = { low }; /* NULL: none of its numbers has been used */
+static unsigned int end;                      /* no number from here on has been used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t reconnecting = PTHREAD_MUTEX_INITIALIZER;
 
@@ -44,10 +49,37 @@ void shim_table_child(void)
 	pthread_mutex_init(&reconnecting, NULL);
 }
 
-static void note_highest(int fd)
+/* NULL: it has not been used. */
+static struct slot *slot_get(int fd)
 {
-	if (fd > highest)
-		highest = fd;
+	struct slot *chunk = fd < 0 ? NULL : __atomic_load_n(&chunks[(unsigned int)fd / CHUNK], __ATOMIC_ACQUIRE);
+
+	return chunk ? &chunk[(unsigned int)fd % CHUNK] : NULL;
+}
+
+/* The first number from @fd on that has been used, or -1. */
+static int slot_next(unsigned int fd)
+{
+	while (fd < end && !slot_get((int)fd))
+		fd = (fd / CHUNK + 1) * CHUNK;
+	return fd < end ? (int)fd : -1;
+}
+
+/* With the lock. NULL: out of memory. */
+static struct slot *slot_use(int fd)
+{
+	struct slot *chunk = chunks[(unsigned int)fd / CHUNK];
+
+	if (!chunk) {
+		chunk = mmap(NULL, sizeof(low), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			     0);
+		if (chunk == MAP_FAILED)
+			return NULL;
+		__atomic_store_n(&chunks[(unsigned int)fd / CHUNK], chunk, __ATOMIC_RELEASE);
+	}
+	if ((unsigned int)fd >= end)
+		end = (unsigned int)fd + 1;
+	return &chunk[(unsigned int)fd % CHUNK];
 }
 
 /* Private descriptors */
@@ -55,44 +87,52 @@ static void note_highest(int fd)
 /* Does the number still refer to our descriptor? */
 static bool private_same(int fd)
 {
+	const struct slot *s = slot_get(fd);
 	struct stat st;
 
-	return private_fds[fd].inode && !shim_fstat(fd, &st) && st.st_ino == private_fds[fd].inode &&
-	       st.st_dev == private_fds[fd].dev;
+	return s && s->inode && !shim_fstat(fd, &st) && st.st_ino == s->inode && st.st_dev == s->dev;
 }
 
 bool shim_private(int fd)
 {
-	return fd >= 0 && fd <= highest && private_same(fd) && shim_own_process();
+	return private_same(fd) && shim_own_process();
 }
 
 int shim_private_add(int fd)
 {
 	int to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
+	struct slot *s = NULL;
 	struct stat st;
 
 	if (to >= 0) {
 		REAL(close)(fd);
 		fd = to;
 	}
-	if (fd >= 0 && fd < FDS && !shim_fstat(fd, &st)) {
-		pthread_mutex_lock(&lock);
-		private_fds[fd].inode = st.st_ino;
-		private_fds[fd].dev = st.st_dev;
-		note_highest(fd);
-		pthread_mutex_unlock(&lock);
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&lock);
+	if (!shim_fstat(fd, &st))
+		s = slot_use(fd);
+	if (s) {
+		s->inode = st.st_ino;
+		s->dev = st.st_dev;
 	}
-	return fd;
+	pthread_mutex_unlock(&lock);
+	if (s)
+		return fd;
+	REAL(close)(fd);
+	return -ENOMEM;
 }
 
 void shim_private_close(int fd)
 {
-	bool same = fd >= FDS;
+	struct slot *s = slot_get(fd);
+	bool same = false;
 
-	if (fd >= 0 && fd < FDS) {
+	if (s) {
 		pthread_mutex_lock(&lock);
 		same = private_same(fd);
-		private_fds[fd].inode = 0;
+		s->inode = 0;
 		pthread_mutex_unlock(&lock);
 	}
 	if (same)
@@ -120,25 +160,28 @@ static int file_move(struct shim_file *f, int fd, int to)
 /* -EBUSY: the descriptor is in use outside of this table and share.c, or has a request in progress for a long time. */
 int shim_private_move(int fd)
 {
-	int to, i, err = -EBUSY;
+	struct slot *from, *s;
+	int to, i, err;
 
 	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
 	if (to < 0)
 		return -errno;
 	shim_rpc_lock();
 	pthread_mutex_lock(&lock);
-	for (i = 0; i <= highest; i++) {
-		if (files[i] && !file_move(files[i], fd, to))
+	from = slot_get(fd);
+	s = slot_use(to);
+	err = s ? -EBUSY : -ENOMEM;
+	for (i = slot_next(0); s && i >= 0; i = slot_next((unsigned int)i + 1)) {
+		if (slot_get(i)->file && !file_move(slot_get(i)->file, fd, to))
 			err = 0; /* a file may have several numbers in the table */
 	}
-	if (err)
+	if (err == -EBUSY)
 		err = shim_share_move(fd, to);
-	if (!err && to < FDS) {
-		private_fds[to] = private_fds[fd];
-		note_highest(to);
+	if (!err) {
+		s->inode = from->inode;
+		s->dev = from->dev;
+		from->inode = 0;
 	}
-	if (!err)
-		private_fds[fd].inode = 0;
 	pthread_mutex_unlock(&lock);
 	shim_rpc_unlock();
 	REAL(close)(err ? to : fd);
@@ -147,11 +190,11 @@ int shim_private_move(int fd)
 
 int shim_private_next(unsigned int first, unsigned int last)
 {
-	unsigned int fd;
+	int fd;
 
-	for (fd = first; fd <= last && (int)fd <= highest; fd++) {
-		if (shim_private((int)fd))
-			return (int)fd;
+	for (fd = slot_next(first); fd >= 0 && (unsigned int)fd <= last; fd = slot_next((unsigned int)fd + 1)) {
+		if (shim_private(fd))
+			return fd;
 	}
 	return -1;
 }
@@ -161,7 +204,9 @@ int shim_private_next(unsigned int first, unsigned int last)
 /* The entry of @fd, also a channel. */
 static struct shim_file *table_entry(int fd)
 {
-	return fd >= 0 && fd < FDS ? __atomic_load_n(&files[fd], __ATOMIC_ACQUIRE) : NULL;
+	struct slot *s = slot_get(fd);
+
+	return s ? __atomic_load_n(&s->file, __ATOMIC_ACQUIRE) : NULL;
 }
 
 static bool table_same(int fd, const struct shim_file *f)
@@ -171,30 +216,25 @@ static bool table_same(int fd, const struct shim_file *f)
 	return !shim_fstat(fd, &st) && st.st_ino == f->inode && st.st_dev == f->dev;
 }
 
-void shim_file_add(int fd, struct shim_file *f)
+/* The file that the descriptor refers to, with the lock; also a channel. */
+static struct shim_file *table_file(int fd)
 {
-	struct shim_file *stale;
-	struct stat st;
+	struct shim_file *f = table_entry(fd);
 
-	if (fd < 0 || fd >= FDS || !shim_own_process() || shim_fstat(fd, &st))
-		return;
-	f->inode = st.st_ino;
-	f->dev = st.st_dev;
-	pthread_mutex_lock(&lock);
-	f->refs++;
-	note_highest(fd);
-	stale = files[fd]; /* closed by an inline system call */
-	__atomic_store_n(&files[fd], f, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
-	shim_file_put(stale);
+	return f && table_same(fd, f) ? f : NULL;
 }
 
-void shim_file_dup(int from, int to)
+/* Drops a reference, with the lock. True: it was the last one, and the caller ends the file. */
+static bool file_drop_ref(struct shim_file *f)
 {
-	struct shim_file *f = table_entry(from);
-
-	if (f && to >= 0 && table_same(from, f))
-		shim_file_add(to, f);
+	if (--f->refs)
+		return false;
+	/* The table had all references to a channel, so file_end() of its file has not run, or has cleared the pointer. */
+	if (f->parent && f->parent->refs)
+		f->parent->refs++;
+	else
+		f->parent = NULL;
+	return true;
 }
 
 /*
@@ -206,6 +246,7 @@ static void channel_end(struct shim_file *f)
 
 	if (f->parent && f->pid == getpid() && f->parent->pid == f->pid)
 		shim_call(f->parent, UV_CLOSED, 0, &inode, sizeof(inode), -1, NULL, NULL, NULL);
+	shim_file_put(f->parent);
 }
 
 static void file_end(struct shim_file *f)
@@ -213,9 +254,9 @@ static void file_end(struct shim_file *f)
 	int i;
 
 	pthread_mutex_lock(&lock);
-	for (i = 0; i <= highest; i++) {
-		if (files[i] && files[i]->parent == f)
-			files[i]->parent = NULL;
+	for (i = slot_next(0); i >= 0; i = slot_next((unsigned int)i + 1)) {
+		if (slot_get(i)->file && slot_get(i)->file->parent == f)
+			slot_get(i)->file->parent = NULL;
 	}
 	pthread_mutex_unlock(&lock);
 	if (f->shared) {
@@ -228,18 +269,11 @@ static void file_end(struct shim_file *f)
 		shim_private_close(f->rpc[i]);
 }
 
-void shim_file_put(struct shim_file *f)
+/* Ends a file without references. */
+static void table_end(struct shim_file *f)
 {
 	int cancel;
-	bool last;
 
-	if (!f)
-		return;
-	pthread_mutex_lock(&lock);
-	last = !--f->refs;
-	pthread_mutex_unlock(&lock);
-	if (!last)
-		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (f->kind == SHIM_CHANNEL)
 		channel_end(f);
@@ -249,6 +283,65 @@ void shim_file_put(struct shim_file *f)
 	free(f);
 }
 
+void shim_file_put(struct shim_file *f)
+{
+	bool last;
+
+	if (!f)
+		return;
+	pthread_mutex_lock(&lock);
+	last = file_drop_ref(f);
+	pthread_mutex_unlock(&lock);
+	if (last)
+		table_end(f);
+}
+
+/* Replaces the file of a number, with the lock. Returns the previous one, if that was its last reference. */
+static struct shim_file *slot_set(struct slot *s, struct shim_file *f)
+{
+	struct shim_file *old = s->file;
+
+	__atomic_store_n(&s->file, f, __ATOMIC_RELEASE);
+	return old && file_drop_ref(old) ? old : NULL;
+}
+
+/* Enters @f, or the file of number @from if @f is NULL, as number @fd. */
+static int table_add(int fd, struct shim_file *f, int from)
+{
+	struct shim_file *stale = NULL; /* closed by an inline system call */
+	struct slot *s = NULL;
+	struct stat st;
+
+	if (fd < 0 || !shim_own_process() || shim_fstat(fd, &st))
+		return 0;
+	pthread_mutex_lock(&lock);
+	if (!f)
+		f = table_file(from);
+	if (f)
+		s = slot_use(fd);
+	if (s) {
+		f->inode = st.st_ino;
+		f->dev = st.st_dev;
+		f->refs++;
+		stale = slot_set(s, f);
+	}
+	pthread_mutex_unlock(&lock);
+	if (stale)
+		table_end(stale);
+	return f && !s ? -ENOMEM : 0;
+}
+
+int shim_file_add(int fd, struct shim_file *f)
+{
+	return table_add(fd, f, -1);
+}
+
+void shim_file_dup(int from, int to)
+{
+	if (table_entry(from))
+		(void)table_add(to, NULL, from);
+}
+
 struct shim_file *shim_file_get(int fd)
 {
 	struct shim_file *f = table_entry(fd);
@@ -256,7 +349,7 @@ struct shim_file *shim_file_get(int fd)
 	if (!f)
 		return NULL;
 	pthread_mutex_lock(&lock);
-	f = files[fd];
+	f = table_entry(fd);
 	if (f && f->kind == SHIM_CHANNEL)
 		f = NULL;
 	if (f)
@@ -276,8 +369,8 @@ bool shim_channel(int fd)
 	if (!f)
 		return false;
 	pthread_mutex_lock(&lock);
-	f = files[fd];
-	channel = f && f->kind == SHIM_CHANNEL && table_same(fd, f);
+	f = table_file(fd);
+	channel = f && f->kind == SHIM_CHANNEL;
 	pthread_mutex_unlock(&lock);
 	return channel;
 }
@@ -289,18 +382,18 @@ void shim_file_forget(int fd)
 	if (!table_entry(fd) || !shim_own_process())
 		return;
 	pthread_mutex_lock(&lock);
-	f = files[fd];
-	__atomic_store_n(&files[fd], NULL, __ATOMIC_RELEASE);
+	f = slot_set(slot_get(fd), NULL);
 	pthread_mutex_unlock(&lock);
-	shim_file_put(f);
+	if (f)
+		table_end(f);
 }
 
 void shim_file_forget_range(unsigned int first, unsigned int last)
 {
-	unsigned int fd;
+	int fd;
 
-	for (fd = first; fd <= last && (int)fd <= highest; fd++)
-		shim_file_forget((int)fd);
+	for (fd = slot_next(first); fd >= 0 && (unsigned int)fd <= last; fd = slot_next((unsigned int)fd + 1))
+		shim_file_forget(fd);
 }
 
 int shim_file_connect(struct shim_file *f)
