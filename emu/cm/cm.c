@@ -38,8 +38,10 @@ struct cm *cm_create(struct loop *loop, u64 ca_guid, u8 ack_delay, u64 seed)
 {
 	struct cm *cm = calloc(1, sizeof(*cm));
 
-	if (!cm)
+	if (!cm || cm_peers_init(cm)) {
+		free(cm);
 		return NULL;
+	}
 	cm->loop = loop;
 	cm->ca_guid = ca_guid;
 	cm->ack_delay = ack_delay;
@@ -60,6 +62,7 @@ void cm_destroy(struct cm *cm)
 	table_for_each (&cm->ids, i, id)
 		cm_id_free(id);
 	table_fini(&cm->ids);
+	free(cm->peers);
 	for (i = 0; i < cm->nports; i++)
 		mad_agent_unregister(cm->port[i].agent);
 	free(cm);
@@ -106,22 +109,6 @@ struct cm_id *cm_id_find(const struct cm *cm, u32 local_id)
 	return table_get(&cm->ids, local_id ^ cm->id_salt);
 }
 
-struct cm_id *cm_id_by_remote(const struct cm *cm, u64 ca_guid, u32 remote_id, u32 remote_qpn)
-{
-	struct cm_id *id, *same_qp = NULL;
-	u32 i;
-
-	table_for_each (&cm->ids, i, id) {
-		if (!id->qp_known || id->remote_ca_guid != ca_guid)
-			continue;
-		if (id->remote_id == remote_id)
-			return id;
-		if (id->qp.remote_qpn == remote_qpn)
-			same_qp = id;
-	}
-	return same_qp;
-}
-
 static void cm_on_timer(struct loop_timer *t, struct now now);
 
 struct cm_id *cm_id_new(struct cm *cm)
@@ -132,6 +119,8 @@ struct cm_id *cm_id_new(struct cm *cm)
 		return NULL;
 	id->cm = cm;
 	id->timer.fn = cm_on_timer;
+	list_init(&id->by_id);
+	list_init(&id->by_qpn);
 	if (table_add(&cm->ids, id, &id->slot)) {
 		free(id);
 		return NULL;
@@ -143,6 +132,7 @@ struct cm_id *cm_id_new(struct cm *cm)
 void cm_id_free(struct cm_id *id)
 {
 	loop_timer_cancel(&id->timer);
+	cm_peer_forget(id);
 	table_remove(&id->cm->ids, id->slot);
 	free(id);
 }
@@ -194,7 +184,7 @@ static void cm_on_timer(struct loop_timer *t, struct now now)
 		return;
 	}
 	cm_id_enter(id, CM_ST_IDLE);
-	id->qp_known = false;
+	cm_peer_forget(id);
 	if (owned)
 		cm_id_notify(id, &(struct cm_event){ .type = CM_EVENT_TIMEWAIT_EXIT });
 	else

@@ -56,7 +56,9 @@ struct cm {
 	struct rng rng;
 	struct cm_port port[CM_PORTS];
 	u8 nports;
-	struct table ids; /* by slot; the communication ID adds a random part */
+	struct table ids;   /* by slot; the communication ID adds a random part */
+	struct list *peers; /* npeers lists of cm_id.by_id, then npeers lists of cm_id.by_qpn */
+	u32 npeers, nindexed;
 	u32 id_salt;
 	struct list listeners;
 	u64 counter[CM_CTR_NUM];
@@ -80,6 +82,7 @@ struct cm_id {
 	struct mad_addr peer;
 	struct cm_qp qp;
 	bool qp_known, passive;
+	struct list by_id, by_qpn; /* cm.peers: of a peer's connection or SIDR request */
 	u32 local_qpn;
 	u64 remote_ca_guid;
 	u8 response_timeout, max_retries;
@@ -102,9 +105,17 @@ void cm_id_enter(struct cm_id *id, enum cm_state state);
 void cm_id_timewait(struct cm_id *id); /* reports TIMEWAIT_EXIT at the end */
 /* Passes @id to the listeners of the service ID. 0: accepted, -ENOENT: no listener, or a listener's error. */
 int cm_offer(struct cm_id *id, u64 service_id, const struct cm_event *ev);
-/* The connection with that remote communication ID of that CA, or else with that QPN; NULL. 12.9.8.3.1. */
-struct cm_id *cm_id_by_remote(const struct cm *cm, u64 ca_guid, u32 remote_id, u32 remote_qpn);
 const char *cm_state_name(enum cm_state s);
+
+/* peer.c: index by what the peer has chosen */
+int cm_peers_init(struct cm *cm);     /* 0, -ENOMEM */
+void cm_peer_known(struct cm_id *id); /* sets qp_known: remote_id, remote_ca_guid and qp.remote_qpn are the peer's */
+void cm_peer_forget(struct cm_id *id);
+void cm_peer_add_sidr(struct cm_id *id); /* a SIDR_REQ with remote_id was received */
+/* The connection with that remote communication ID of that CA, or else with that QPN; NULL. 12.9.8.3.1. */
+struct cm_id *cm_peer_find(const struct cm *cm, u64 ca_guid, u32 remote_id, u32 remote_qpn);
+/* The received SIDR_REQ with that request ID from that address that has no response; NULL. */
+struct cm_id *cm_peer_find_sidr(const struct cm *cm, u32 request_id, const struct mad_addr *from);
 
 /* message.c: formats */
 void cm_mad_init(u8 *mad, u16 attr, u64 tid);

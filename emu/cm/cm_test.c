@@ -424,23 +424,53 @@ static bool rej_of_another(struct pair *p)
 	return p->a.id->state == CM_ST_TIMEWAIT && !strcmp(p->a.trace, "PR");
 }
 
+static struct cm_id *peer_new(struct cm *cm, u64 ca_guid, u32 remote_id, u32 qpn)
+{
+	struct cm_id *id = cm_id_new(cm);
+
+	id->remote_ca_guid = ca_guid;
+	id->remote_id = remote_id;
+	id->qp.remote_qpn = qpn;
+	cm_peer_known(id);
+	return id;
+}
+
 /* A duplicate of a REQ is found by its communication ID although an older connection had the same QP. */
 static bool duplicate_before_stale(struct pair *p)
 {
-	struct cm_id old = { .cm = p->b.cm, .state = CM_ST_TIMEWAIT, .qp_known = true, .remote_ca_guid = 1 };
-	struct cm_id new = old;
-	bool ok;
+	struct cm *cm = p->b.cm;
+	struct cm_id *old = peer_new(cm, 1, 5, 7), *new = peer_new(cm, 1, 6, 7);
+	bool ok = cm_peer_find(cm, 1, 6, 7) == new &&cm_peer_find(cm, 1, 5, 7) == old &&cm_peer_find(cm, 1, 8, 7) &&
+		  !cm_peer_find(cm, 2, 6, 7);
 
-	old.remote_id = 5;
-	new.remote_id = 6;
-	old.qp.remote_qpn = new.qp.remote_qpn = 7;
-	ok = !table_add(&p->b.cm->ids, &old, &old.slot) && !table_add(&p->b.cm->ids, &new, &new.slot) &&
-	     cm_id_by_remote(p->b.cm, 1, 6, 7) == &new &&cm_id_by_remote(p->b.cm, 1, 5, 7) ==
-		     &old &&cm_id_by_remote(p->b.cm, 1, 8, 7) &&
-	     !cm_id_by_remote(p->b.cm, 2, 6, 7);
-	table_remove(&p->b.cm->ids, old.slot);
-	table_remove(&p->b.cm->ids, new.slot);
+	cm_id_free(old);
+	ok &= !cm_peer_find(cm, 1, 5, 8) && cm_peer_find(cm, 1, 8, 7) == new;
+	cm_peer_forget(new);
+	ok &= !cm_peer_find(cm, 1, 6, 7);
+	cm_id_free(new);
 	return ok;
+}
+
+/* The lists do not become longer with the number of connections. */
+static bool many_peers(struct pair *p)
+{
+	const u32 n = 50000;
+	struct cm *cm = p->b.cm;
+	u32 i, longest = 0, len;
+	struct list *l;
+	bool ok = true;
+
+	for (i = 0; i < n; i++)
+		peer_new(cm, i % 3, i, n - i);
+	for (i = 0; i < 2 * cm->npeers; i++) {
+		for (len = 0, l = cm->peers[i].next; l != &cm->peers[i]; l = l->next)
+			len++;
+		longest = max(longest, len);
+	}
+	for (i = 0; i < n; i++)
+		ok &= cm_peer_find(cm, i % 3, i, 0)->remote_id == i &&
+		      cm_peer_find(cm, i % 3, n, n - i)->remote_id == i;
+	return ok && longest < 20;
 }
 
 /* ---- service ID resolution ---- */
@@ -556,6 +586,7 @@ static const struct {
 	{ "established by data", established_by_data },
 	{ "REJ of another conversation", rej_of_another },
 	{ "duplicate of a REQ with the QP of an older connection", duplicate_before_stale },
+	{ "the index with many connections", many_peers },
 };
 
 int main(void)

@@ -100,7 +100,7 @@ int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
 	if (connect_in(id, S(REP_SENT) | S(MRA_REP_RCVD))) { /* the peer may have sent data already */
 		cm_id_timewait(id);
 	} else {
-		id->qp_known = false;
+		cm_peer_forget(id);
 		cm_id_enter(id, CM_ST_IDLE);
 	}
 	return 0;

@@ -48,19 +48,6 @@ int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep)
 
 /* ---- received ---- */
 
-/* Identifies the sender by LID and GID: on Ethernet every LID is 0. */
-static bool is_duplicate(const struct cm *cm, u32 request_id, const struct mad_addr *from)
-{
-	const struct cm_id *id;
-	u32 i;
-
-	table_for_each (&cm->ids, i, id)
-		if (id->state == CM_ST_SIDR_REQ_RCVD && id->remote_id == request_id && id->peer.lid == from->lid &&
-		    id->peer.grh == from->grh && (!from->grh || wire_gid_equal(&id->peer.gid, &from->gid)))
-			return true;
-	return false;
-}
-
 /* The return path, from the addresses of the request. */
 static struct sa_path path_back(const struct cm_port *p, const struct mad_addr *from, u16 pkey)
 {
@@ -95,7 +82,7 @@ static void receive_req(struct cm_port *p, const u8 *mad, const struct mad_addr 
 	struct cm_id *id;
 	int err = -ENOMEM;
 
-	if (is_duplicate(p->cm, request_id, from)) {
+	if (cm_peer_find_sidr(p->cm, request_id, from)) {
 		cm_count(p->cm, DUPLICATES);
 		return;
 	}
@@ -108,6 +95,7 @@ static void receive_req(struct cm_port *p, const u8 *mad, const struct mad_addr 
 		id->remote_id = request_id;
 		id->service_id = req.service_id;
 		id->peer = *from;
+		cm_peer_add_sidr(id);
 		cm_id_enter(id, CM_ST_SIDR_REQ_RCVD);
 		err = cm_offer(id, req.service_id,
 			       &(struct cm_event){ .type = CM_EVENT_SIDR_REQ,

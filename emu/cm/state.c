@@ -79,7 +79,6 @@ static void req_adopt(struct cm_id *id, const struct message *m, const struct cm
 	id->peer = *m->from;
 	id->response_timeout = req->response_timeout;
 	id->max_retries = req->max_retries;
-	id->qp_known = true;
 	id->qp = (struct cm_qp){
 		.path = req->path,
 		.port = m->port->num,
@@ -92,6 +91,7 @@ static void req_adopt(struct cm_id *id, const struct message *m, const struct cm
 		.initiator_depth = req->responder_resources,
 		.transport = req->transport,
 	};
+	cm_peer_known(id);
 	cm_id_enter(id, CM_ST_REQ_RCVD);
 }
 
@@ -180,7 +180,7 @@ static void receive_req(const struct message *m)
 
 	cm_req_parse(m->mad, &req);
 	req.path.roce = cm_roce_version(m->port, m->from);
-	old = cm_id_by_remote(cm, req.remote_ca_guid, wire_get(m->mad, CM_LOCAL_COMM_ID), req.qpn);
+	old = cm_peer_find(cm, req.remote_ca_guid, wire_get(m->mad, CM_LOCAL_COMM_ID), req.qpn);
 	if (old && old->remote_id == wire_get(m->mad, CM_LOCAL_COMM_ID))
 		req_again(old, m);
 	else if (old)
@@ -203,8 +203,8 @@ static struct cm_event on_rep(struct cm_id *id, const struct message *m)
 	cm_answered(id);
 	id->remote_id = wire_get(m->mad, CM_LOCAL_COMM_ID);
 	id->remote_ca_guid = wire_get(m->mad, CM_REP_LOCAL_CA_GUID);
-	id->qp_known = true;
 	id->qp.remote_qpn = rep.qpn;
+	cm_peer_known(id);
 	id->qp.sq_psn = rep.psn;
 	id->qp.rnr_retry = rep.rnr_retry_count;
 	id->qp.responder_resources = rep.initiator_depth;
@@ -254,7 +254,7 @@ static struct cm_event on_rej(struct cm_id *id, const struct message *m)
 	if (wire_get(m->mad, CM_REJ_REASON) == CM_REJ_STALE_CONN) {
 		cm_id_timewait(id);
 	} else {
-		id->qp_known = false; /* the peer may use its QP for another connection */
+		cm_peer_forget(id); /* the peer may use its QP for another connection */
 		cm_id_enter(id, CM_ST_IDLE);
 	}
 	return state_rejected(m);
@@ -363,7 +363,7 @@ static struct cm_id *find_rejected(const struct message *m)
 	struct cm_id *id;
 
 	if (wire_get(m->mad, CM_REJ_REASON) == CM_REJ_TIMEOUT && wire_get(m->mad, CM_REJ_INFO_LEN) >= 8)
-		return cm_id_by_remote(cm, wire_get(m->mad, WIRE_FIELD(CM_REJ_INFO.bit, 64)), remote, ~0u);
+		return cm_peer_find(cm, wire_get(m->mad, WIRE_FIELD(CM_REJ_INFO.bit, 64)), remote, ~0u);
 	id = cm_id_find(cm, wire_get(m->mad, CM_REMOTE_COMM_ID));
 	if (id && id->qp_known && id->remote_id != remote)
 		return NULL;
