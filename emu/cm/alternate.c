@@ -23,6 +23,23 @@ int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt)
 	return cm_send_wait(id, cm_response_ns(id));
 }
 
+/* Messages take the new path, too. */
+int cm_migrated(struct cm_id *id)
+{
+	const struct cm_alternate *alt = &id->alternate;
+	struct cm_port *p;
+
+	if (id->state != CM_ST_ESTABLISHED || id->lap == CM_LAP_SENT || id->lap == CM_LAP_RCVD)
+		return -EINVAL;
+	for (p = id->cm->port; id->alternate_loaded && p < id->cm->port + id->cm->nports; p++) {
+		if (p->num != alt->port)
+			continue;
+		id->port = p;
+		id->peer = cm_path_addr(p, &alt->path);
+	}
+	return 0;
+}
+
 static void send_apr(struct cm_id *id, u64 tid)
 {
 	u8 mad[MAD_SIZE];
@@ -39,6 +56,7 @@ int cm_send_apr(struct cm_id *id, u8 status)
 		return -EINVAL;
 	id->lap = CM_LAP_ANSWERED;
 	id->apr_status = status;
+	id->alternate_loaded = status == CM_APR_OK;
 	send_apr(id, id->lap_tid);
 	return 0;
 }
@@ -94,6 +112,7 @@ struct cm_event cm_on_apr(struct cm_id *id, const u8 *mad)
 	}
 	cm_answered(id);
 	id->lap = CM_LAP_IDLE;
+	id->alternate_loaded = wire_get(mad, CM_APR_STATUS) == CM_APR_OK;
 	return (struct cm_event){ .type = CM_EVENT_APR,
 				  .alternate = &id->alternate,
 				  .reason = wire_get(mad, CM_APR_STATUS) };

@@ -144,6 +144,8 @@ int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt);
 int cm_send_apr(struct cm_id *id, u8 status);
 /* The QP has received a packet (COMM_EST): handled as an RTU. -EISCONN if already established. */
 int cm_established(struct cm_id *id);
+/* The QP has migrated to the alternate path (PATH_MIG). -EINVAL unless established, or if an APR is outstanding. */
+int cm_migrated(struct cm_id *id);
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req);
 int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep);
 

@@ -90,6 +90,7 @@ struct cm_id {
 	u64 lap_tid; /* of the latest LAP */
 	u8 apr_status;
 	struct cm_alternate alternate; /* the proposed one */
+	bool alternate_loaded;         /* both sides have agreed on it */
 	/* the message awaiting its response, or resent for a duplicate */
 	u8 mad[MAD_SIZE];
 	u8 tries;

@@ -314,7 +314,8 @@ static int resolve_route(struct ucma_call *c)
 }
 
 /* Messages may carry any QPN; received messages change only queue pairs of the application. */
-static struct rdma_conn conn_in(const struct ucma_file *f, const struct rdma_ucm_conn_param *p)
+static struct rdma_conn conn_in(const struct ucma_file *f, const struct rdma_id *id,
+				const struct rdma_ucm_conn_param *p)
 {
 	u32 qpn = p->qp_num & WIRE_QPN_MASK;
 	u64 owner = hca_qp_owner(f->uv->host->hca, qpn);
@@ -322,7 +323,7 @@ static struct rdma_conn conn_in(const struct ucma_file *f, const struct rdma_ucm
 	return (struct rdma_conn){
 		.owner = uv_file_shares_process(f->uv, owner) ? owner : 0,
 		.qpn = qpn,
-		.qkey = p->qkey,
+		.qkey = rdma_id_src(id)->sa.sa_family == AF_IB ? p->qkey : 0, /* others use that of the port space */
 		.responder_resources = p->responder_resources,
 		.initiator_depth = p->initiator_depth,
 		.retry_count = p->retry_count,
@@ -345,7 +346,7 @@ static int connect_id(struct ucma_call *c)
 	err = cmd.conn_param.valid ? find_bound(c->file, cmd.id, &ctx) : -EINVAL;
 	if (err)
 		return err;
-	conn = conn_in(c->file, &cmd.conn_param);
+	conn = conn_in(c->file, ctx->rdma, &cmd.conn_param);
 	return rdma_id_connect(ctx->rdma, &conn);
 }
 
@@ -376,7 +377,7 @@ static int accept_id(struct ucma_call *c)
 		return err;
 	if (!cmd.conn_param.valid)
 		return rdma_id_accept(ctx->rdma, NULL);
-	conn = conn_in(c->file, &cmd.conn_param);
+	conn = conn_in(c->file, ctx->rdma, &cmd.conn_param);
 	err = rdma_id_accept(ctx->rdma, &conn);
 	if (!err)
 		ctx->uid = cmd.uid;
@@ -419,7 +420,7 @@ static int ucma_notify(struct ucma_call *c)
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
 	if (err)
 		return err;
-	return cmd.event == HCA_EVENT_COMM_EST ? rdma_id_established(ctx->rdma) : -EINVAL;
+	return rdma_id_event(ctx->rdma, (enum hca_event_type)cmd.event);
 }
 
 static struct ucma_file *file_of(const struct ucma_host *h, int fd)

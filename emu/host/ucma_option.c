@@ -49,7 +49,7 @@ static int set_path(struct ucma_call *c, struct rdma_id *id, const struct rdma_u
 		return -EINVAL;
 	for (at = 0; at < cmd->optlen; at += sizeof(rec)) {
 		memcpy(&rec, c->extra + at, sizeof(rec));
-		if ((rec.flags & wanted) != wanted)
+		if (rec.flags != wanted)
 			continue;
 		sa_path_get_record((const u8 *)rec.path_rec, &path);
 		return rdma_id_set_path(id, &path);

@@ -22,6 +22,15 @@ static struct rdma_conn conn_of_rep(const struct cm_rep *rep)
 	};
 }
 
+/* Once it has a Q_Key, an ID has no other; 0: that of its port space. 0, -EINVAL. */
+static int set_qkey(struct rdma_id *id, u32 qkey)
+{
+	if (id->qkey && qkey && id->qkey != qkey)
+		return -EINVAL;
+	id->qkey = qkey ? qkey : rdma_id_space_qkey(id);
+	return 0;
+}
+
 static void on_sidr_rep(struct rdma_id *id, const struct cm_event *ev)
 {
 	struct rdma_event out = { .type = RDMA_EVENT_ESTABLISHED };
@@ -32,6 +41,9 @@ static void on_sidr_rep(struct rdma_id *id, const struct cm_event *ev)
 	if (ev->sidr_rep->status) {
 		out.type = RDMA_EVENT_UNREACHABLE;
 		out.status = ev->sidr_rep->status;
+	} else if (!ev->sidr_rep->qkey || set_qkey(id, ev->sidr_rep->qkey)) {
+		out.type = RDMA_EVENT_ADDR_ERROR;
+		out.status = -EINVAL;
 	}
 	out.av = rdma_path_av(id->port, &id->path);
 	(void)id->fn(id->ctx, id, &out);
@@ -75,6 +87,9 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 	struct rdma_id *id = ctx;
 	struct rdma_event out = { .conn = { .data = ev->data, .data_len = ev->data_len } };
 
+	/* As the kernel's rdma_cm, reports what happens to a connection until its end. */
+	if (id->state != (ev->type == CM_EVENT_TIMEWAIT_EXIT ? RDMA_DISCONNECT : RDMA_CONNECT))
+		return;
 	switch (ev->type) {
 	case CM_EVENT_REQ_ERROR:
 	case CM_EVENT_REP_ERROR:
@@ -94,8 +109,6 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 		out.status = ev->reason;
 		break;
 	case CM_EVENT_TIMEWAIT_EXIT:
-		if (id->state != RDMA_DISCONNECT) /* rejected */
-			return;
 		out.type = RDMA_EVENT_TIMEWAIT_EXIT;
 		break;
 	case CM_EVENT_SIDR_REP:
@@ -118,11 +131,6 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 }
 
 /* ---- requests of the user ---- */
-
-static void set_qkey(struct rdma_id *id, u32 qkey)
-{
-	id->qkey = qkey ? qkey : rdma_id_space_qkey(id);
-}
 
 static u8 connect_retries(u8 n)
 {
@@ -194,8 +202,6 @@ int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn)
 		return -ENOMEM;
 	id->qpn = conn->qpn;
 	id->owner = conn->owner;
-	if (ud)
-		set_qkey(id, conn->qkey);
 	err = ud ? send_sidr_req(id, data, offset + conn->data_len) : send_req(id, conn, data, offset + conn->data_len);
 	if (err) {
 		cm_id_destroy(id->cm);
@@ -208,14 +214,18 @@ int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn)
 
 static int accept_ud(struct rdma_id *id, const struct rdma_conn *conn)
 {
-	struct cm_sidr_rep rep = { .status = CM_SIDR_OK, .qpn = id->qpn };
+	struct cm_sidr_rep rep = { .status = CM_SIDR_OK };
+	int err = set_qkey(id, conn ? conn->qkey : 0);
 
+	if (err)
+		return err;
 	if (conn) {
-		rep.qpn = conn->qpn;
+		id->qpn = conn->qpn;
+		id->owner = conn->owner;
 		rep.data = conn->data;
 		rep.data_len = conn->data_len;
 	}
-	set_qkey(id, conn ? conn->qkey : 0);
+	rep.qpn = id->qpn;
 	rep.qkey = id->qkey;
 	return cm_send_sidr_rep(id->cm, &rep);
 }
@@ -281,10 +291,13 @@ int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len)
 	return cm_send_rej(id->cm, reason, data, len);
 }
 
+/* As the kernel's, of an ID with a communication ID, which may be a listener's, it succeeds in any state. */
 int rdma_id_disconnect(struct rdma_id *id)
 {
 	if (id->host->iw)
 		return rdma_iw_disconnect(id);
+	if (id->listener)
+		return 0;
 	if (!id->cm)
 		return -EINVAL;
 	if (id->type != HCA_QPT_UD && cm_send_dreq(id->cm, NULL, 0))
@@ -292,14 +305,25 @@ int rdma_id_disconnect(struct rdma_id *id)
 	return 0;
 }
 
-int rdma_id_established(struct rdma_id *id)
+int rdma_id_event(struct rdma_id *id, enum hca_event_type event)
 {
-	return id->cm ? cm_established(id->cm) : -EINVAL;
+	if (id->iw || id->iw_listener)
+		return 0; /* iWARP has no such events */
+	if (!id->cm)
+		return -EINVAL;
+	switch (event) {
+	case HCA_EVENT_COMM_EST:
+		return cm_established(id->cm);
+	case HCA_EVENT_PATH_MIG:
+		return cm_migrated(id->cm);
+	default:
+		return -EINVAL;
+	}
 }
 
 /* ---- attributes of the queue pair ---- */
 
-static void init_attr(const struct rdma_id *id, struct hca_qp_attr *a, u32 *mask)
+static void init_attr(struct rdma_id *id, struct hca_qp_attr *a, u32 *mask)
 {
 	struct cm_qp qp;
 
@@ -307,7 +331,8 @@ static void init_attr(const struct rdma_id *id, struct hca_qp_attr *a, u32 *mask
 	a->pkey_index = wire_port_pkey_index(id->port->wire, rdma_id_pkey(id));
 	*mask = HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT;
 	if (id->type == HCA_QPT_UD) {
-		a->qkey = rdma_id_space_qkey(id);
+		(void)set_qkey(id, 0);
+		a->qkey = id->qkey;
 		*mask |= HCA_QP_QKEY;
 		return;
 	}

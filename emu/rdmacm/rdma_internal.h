@@ -53,10 +53,10 @@ struct rdma_id {
 	enum rdma_state state;
 	rdma_event_fn *fn;
 	void *ctx;
-	union rdma_sockaddr src, dst;
-	struct rdma_port *port; /* NULL: not bound */
-	struct list port_link;  /* rdma_host.owners, while the port number of src is taken in the port space */
-	bool chosen_port;       /* chosen by the user; otherwise any port may be used */
+	union rdma_sockaddr src, dst, bound; /* bound: src before the address was resolved */
+	struct rdma_port *port, *bound_port; /* NULL: not bound */
+	struct list port_link; /* rdma_host.owners, while the port number of src is taken in the port space */
+	bool chosen_port;      /* chosen by the user; otherwise any port may be used */
 	bool reuse, v6only;
 	u8 tos, ack_timeout;
 	bool ack_timeout_set;

@@ -164,12 +164,18 @@ int rdma_iw_connect(struct rdma_id *id, const struct rdma_conn *conn)
 int rdma_iw_accept(struct rdma_id *id, const struct rdma_conn *conn)
 {
 	struct hca_iw_param p;
+	int err;
 
-	if (id->state != RDMA_CONNECT || !id->iw || !conn)
+	if (id->state != RDMA_CONNECT || !id->iw)
 		return -EINVAL;
-	p = param_of(conn);
-	id->qpn = conn->qpn;
-	return id->host->iw->accept(id->iw, &p);
+	if (conn) {
+		p = param_of(conn);
+		id->qpn = conn->qpn;
+	}
+	err = conn ? id->host->iw->accept(id->iw, &p) : -EINVAL;
+	if (err)
+		(void)rdma_iw_reject(id, NULL, 0);
+	return err;
 }
 
 int rdma_iw_reject(struct rdma_id *id, const u8 *data, u8 len)

@@ -151,8 +151,11 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	if (id->type != HCA_QPT_UD || !id->port || (id->state != RDMA_BOUND && id->state != RDMA_ADDR_RESOLVED) ||
 	    !rdma_sockaddr_len(addr))
 		return NULL;
-	*err = -EOPNOTSUPP;
+	*err = -ENOSYS;
 	if (id->host->iw)
+		return NULL;
+	*err = -EINVAL;
+	if (wire_port_is_ethernet(id->port->wire) && rdma_sockaddr_is_any(addr)) /* no SA chooses the group */
 		return NULL;
 	*err = -ENOMEM;
 	m = calloc(1, sizeof(*m));

@@ -24,6 +24,8 @@ static void on_neighbour(void *ctx, int status, const struct wire_gid *gid)
 	id->resolving = NULL;
 	if (status) {
 		id->state = RDMA_BOUND;
+		id->src = id->bound;
+		id->port = id->bound_port;
 		(void)rdma_id_notify(id, RDMA_EVENT_ADDR_ERROR, status);
 		return;
 	}
@@ -69,6 +71,7 @@ static struct rdma_port *resolve_route(struct rdma_id *id, const struct ip_addr 
 	return NULL;
 }
 
+/* An ID that was bound to no address and no port may resolve another address through another port if this fails. */
 static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 {
 	struct ip_addr to = rdma_sockaddr_ip(&id->dst);
@@ -101,8 +104,11 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 		return resolved_at_once(id, &gid);
 	}
 	id->resolving = ipif_resolve(p->ip, &to, timeout_ms, on_neighbour, id);
-	if (!id->resolving)
+	if (!id->resolving) {
+		id->src = id->bound;
+		id->port = id->bound_port;
 		return -ENOMEM;
+	}
 	id->state = RDMA_ADDR_QUERY;
 	return 0;
 }
@@ -151,6 +157,8 @@ int rdma_id_resolve_addr(struct rdma_id *id, const union rdma_sockaddr *src, con
 	if (id->state != RDMA_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
 		return -EINVAL;
 	id->dst = *dst;
+	id->bound = id->src;
+	id->bound_port = id->port;
 	return dst->sa.sa_family == AF_IB ? resolve_ib(id) : resolve_ip(id, timeout_ms);
 }
 
@@ -196,7 +204,7 @@ static int route_ethernet(struct rdma_id *id)
 
 int rdma_id_resolve_route(struct rdma_id *id, u32 timeout_ms)
 {
-	if (id->state != RDMA_ADDR_RESOLVED || !id->port)
+	if (!timeout_ms || id->state != RDMA_ADDR_RESOLVED || !id->port)
 		return -EINVAL;
 	if (wire_port_is_ethernet(id->port->wire))
 		return route_ethernet(id);

@@ -113,7 +113,8 @@ int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn);
 int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn); /* @conn NULL: the active side sends the RTU */
 int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len);
 int rdma_id_disconnect(struct rdma_id *id);
-int rdma_id_established(struct rdma_id *id);
+/* The program reports an event of its queue pair: COMM_EST, PATH_MIG. */
+int rdma_id_event(struct rdma_id *id, enum hca_event_type event);
 /* Attributes for hca_qp_modify() to @state (INIT, RTR, RTS) with their mask. */
 int rdma_id_qp_attr(struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *attr, u32 *mask);
 
