@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_mad.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <rdma/rdma_user_ioctl.h>
@@ -39,6 +40,7 @@ static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 	memset(f->rpc, 0xff, sizeof(f->rpc)); /* -1 */
 	f->pid = getpid();
 	f->event_wait = EVENT_WAIT_US;
+	f->umad_hdr = sizeof(struct ib_user_mad_hdr_old);
 	return f;
 }
 
@@ -480,64 +482,110 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 	return n;
 }
 
-/* Reads a record from a memfd; the socket has only its first byte. */
-static ssize_t read_large(int fd, int memfd, void *buf, size_t len, size_t first)
-{
-	off_t size = lseek(memfd, 0, SEEK_END);
-	char byte;
+/*
+ * Of several readers of a umad file each gets whole records, also where one does not fit: so the first record
+ * is examined and taken under this lock. Another process may still take it in between.
+ */
+static pthread_mutex_t umad_lock = PTHREAD_MUTEX_INITIALIZER;
 
-	if (size < 0 || len < (size_t)size)
-		return call_result(size < 0 || len < first || pread(memfd, buf, first, 0) != (ssize_t)first ? -EINVAL
-													    : -ENOSPC);
-	if (pread(memfd, buf, (size_t)size, 0) != size)
-		return -1;
-	if (recv(fd, &byte, 1, 0) < 0)
-		return -1;
-	return (ssize_t)size;
+void shim_umad_lock(void)
+{
+	pthread_mutex_lock(&umad_lock);
 }
 
-ssize_t shim_umad_read(int fd, void *buf, size_t len)
+void shim_umad_unlock(void)
 {
-	const size_t first = 64 + UMAD_FIRST;
+	pthread_mutex_unlock(&umad_lock);
+}
+
+void shim_umad_child(void)
+{
+	pthread_mutex_init(&umad_lock, NULL);
+}
+
+/* Receives a record of at most @len bytes. Returns its size. *memfd: has the whole record, or is -1. */
+static ssize_t umad_receive(int fd, void *buf, size_t len, int flags, int *memfd)
+{
 	RIGHTS_CONTROL(control, 1);
-	char peek[512];
-	struct iovec iov = { peek, sizeof(peek) };
+	struct iovec iov = { buf, len };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
 	};
-	int memfd = -1, cancel;
-	ssize_t n;
+	/* Not the hook, which takes the lock of the table. */
+	ssize_t n = REAL(recvmsg)(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC | flags);
 
-	n = recvmsg(fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	if (!n) {
-		usleep(100000); /* the fabric is down: delays programs that retry in a loop */
-		return call_result(-ENODEV);
-	}
-	if (n < 0)
-		return n;
-	if (rights_get(&msg, &memfd, 1)) {
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-		n = read_large(fd, memfd, buf, len, first);
-		REAL(close)(memfd);
-		pthread_setcancelstate(cancel, NULL);
-		return n;
-	}
-	if (msg.msg_flags & MSG_CTRUNC) /* the record stays */
+	*memfd = -1;
+	if (n > 0 && !rights_get(&msg, memfd, 1) && msg.msg_flags & MSG_CTRUNC)
 		return call_result(-EMFILE);
-	if (len >= (size_t)n)
-		return recv(fd, buf, len, 0);
-	if ((size_t)n > first && len >= first) {
-		memcpy(buf, peek, first);
-		return call_result(-ENOSPC);
-	}
-	return call_result(-EINVAL);
+	return n;
+}
+
+/* The whole size of a received record of @n bytes. */
+static size_t umad_size(ssize_t n, int memfd)
+{
+	off_t size = memfd < 0 ? 0 : lseek(memfd, 0, SEEK_END);
+
+	return size > n ? (size_t)size : (size_t)n;
+}
+
+/* As the kernel: a record that does not fit stays, and its first MAD is copied if it has several. @first: its end. */
+static ssize_t umad_take(int fd, void *buf, size_t len, size_t first)
+{
+	char peek[512];
+	int memfd, taken = -1;
+	ssize_t n = umad_receive(fd, peek, sizeof(peek), MSG_PEEK, &memfd);
+	size_t size = n > 0 ? umad_size(n, memfd) : 0;
+
+	if (n > 0 && size <= len)
+		n = umad_receive(fd, buf, len, 0, &taken);
+	else if (n > 0 && size > first && len >= first)
+		n = (memcpy(buf, peek, first), call_result(-ENOSPC));
+	else if (n > 0)
+		n = call_result(-EINVAL);
+	if (n > 0 && umad_size(n, taken) > len)
+		n = call_result(-ENOSPC); /* of another record, after another process has taken this one */
+	else if (n > 0 && taken >= 0)
+		n = pread(taken, buf, len, 0);
+	if (memfd >= 0)
+		REAL(close)(memfd);
+	if (taken >= 0)
+		REAL(close)(taken);
+	return n;
+}
+
+ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr)
+{
+	int cancel;
+	ssize_t n;
+	char byte;
+
+	if (len < hdr)
+		return call_result(-EINVAL);
+	do {
+		n = recv(fd, &byte, 1, MSG_PEEK); /* waits, unless O_NONBLOCK is set */
+		if (n <= 0)
+			break;
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		shim_umad_lock();
+		n = umad_take(fd, buf, len, hdr + UMAD_FIRST);
+		shim_umad_unlock();
+		pthread_setcancelstate(cancel, NULL);
+	} while (n < 0 && errno == EAGAIN); /* another thread has taken it */
+	if (n)
+		return n;
+	usleep(100000); /* the fabric is down: delays programs that retry in a loop */
+	return call_result(-ENODEV);
 }
 
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = arg ? _IOC_SIZE(request) : 0; /* ENABLE_PKEY has no argument */
+	int result;
 
 	if (f->kind != UV_UMAD)
 		return call_result(-ENOTTY);
-	return call_result(shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL));
+	result = shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
+	if (!result && request == IB_USER_MAD_ENABLE_PKEY)
+		f->umad_hdr = sizeof(struct ib_user_mad_hdr);
+	return call_result(result);
 }

@@ -29,11 +29,11 @@ ssize_t write(int fd, const void *buf, size_t len)
 ssize_t read(int fd, void *buf, size_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
-	bool umad = f && f->kind == UV_UMAD;
+	size_t hdr = f && f->kind == UV_UMAD ? f->umad_hdr : 0;
 	ssize_t n;
 
 	shim_file_put(f); /* a thread that is cancelled while it waits does not return */
-	n = umad ? shim_umad_read(fd, buf, len) : REAL(read)(fd, buf, len);
+	n = hdr ? shim_umad_read(fd, buf, len, hdr) : REAL(read)(fd, buf, len);
 	if (!n && len && shim_channel(fd)) { /* the device was removed */
 		errno = EIO;
 		return -1;

@@ -32,6 +32,7 @@ static void child_begin(void)
 		*same_memory = 1;
 	shim_rpc_child();
 	shim_table_child();
+	shim_umad_child();
 	shim_share_child();
 	shim_poll_child();
 }
@@ -52,10 +53,12 @@ static void before_fork(void)
 	shim_share_fork(true);
 	shim_rpc_lock();
 	shim_table_lock();
+	shim_umad_lock();
 }
 
 static void after_fork(void)
 {
+	shim_umad_unlock();
 	shim_table_unlock();
 	shim_rpc_unlock();
 	shim_share_forked();

@@ -37,6 +37,7 @@ struct shim_file {
 		bool received; /* since the daemon was last asked for more */
 	} netlink;
 	struct shim_file *parent; /* channel: the uverbs file; NULL after it is closed */
+	size_t umad_hdr;          /* umad: size of the header of records */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
 	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID and LEAVE_MCAST wait for other threads */
 	/* Descriptors and calls in progress: a close does not free the file while another thread waits in a call. */
@@ -122,7 +123,10 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags);
 void shim_await_reader(struct shim_file *f); /* before one of its descriptors is closed */
 /* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
 ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
-ssize_t shim_umad_read(int fd, void *buf, size_t len);
+ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr); /* @hdr: size of the header of its records */
+void shim_umad_lock(void);                                         /* no read examines a record */
+void shim_umad_unlock(void);
+void shim_umad_child(void);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 
 /* addr.c */

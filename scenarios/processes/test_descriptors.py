@@ -31,3 +31,10 @@ def test_few_left(shared_fabric, program):
     said = shared_fabric.run("h2", program("few_descriptors"), status=None)
     channel = "a completion channel"
     assert said.splitlines() == ["uverbs0", "umad0", "rdma_cm", channel, f"{channel} after others have failed"], said
+
+
+def test_readers_of_one_umad_file(shared_fabric, program):
+    """Half of them have room for a single MAD: longer records stay for the others, whole."""
+    slow = f'LD_PRELOAD="$LD_PRELOAD:{program("slow_reads.so")}" exec "$@"'
+    said = shared_fabric.run("h2", "sh", "-c", slow, "sh", program("umad_readers"))
+    assert said == "1000 records, 500 of one MAD, 0 torn\n"
