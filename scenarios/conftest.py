@@ -137,6 +137,25 @@ def folder():
 
 
 @pytest.fixture(scope="session")
+def build_folder(request):
+    """The build folder: that of --muslin-build, or of this tree as in the plugin."""
+    return pathlib.Path(request.config.getoption("--muslin-build") or HERE.parent / "build").resolve()
+
+
+@pytest.fixture(scope="session")
+def helper(build_folder):
+    """helper("hostile"): the path of a program that `make helpers` builds."""
+
+    def built(name):
+        path = build_folder / name
+        if not path.exists():
+            pytest.fail(f"{path} does not exist: build it with `make helpers`", pytrace=False)
+        return path
+
+    return built
+
+
+@pytest.fixture(scope="session")
 def program():
     """
     program("apm"): the path of programs/apm.c, compiled with the files that these programs share; if programs/ has a

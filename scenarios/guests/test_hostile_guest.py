@@ -5,7 +5,6 @@ A hostile guest, or its QEMU, has the device of host h1, whose adapter a program
     h1: victim, hostile guest  ---- leaf1 ---- spines ---- leaf2 ----  h5: the victim's peer
 """
 
-import pathlib
 import re
 import shutil
 
@@ -17,11 +16,11 @@ QEMU_MODES = ["messages", "cut", "maps", "shrunk", "killed"]
 
 
 @pytest.fixture
-def hostile(request, fabric):
+def hostile(helper, fabric):
     """hostile(program, model, host, mode) runs the program on that host's device and returns its output."""
 
     def run(name, model, host, mode, seed=7):
-        program = shutil.copy(pathlib.Path(request.config.getoption("--muslin-build")) / name, fabric.folder)
+        program = shutil.copy(helper(name), fabric.folder)
         line = fabric.command("vm", host, "--model", model, "--print")
         path = re.search(r'path(?:=|":")([^,"\s]+)', line)[1]
         return fabric._start([program, path, mode, seed]).wait(120)

@@ -9,7 +9,6 @@ hostile driver, reloads, reboots. Its programs are those of test_vm_verbs.py.
 
 import contextlib
 import os
-import pathlib
 import re
 import shutil
 
@@ -274,10 +273,9 @@ def test_a_function_level_reset(shared_fabric, a):
 
 
 @pytest.fixture(scope="module")
-def hostile(request, shared_fabric, a):
+def hostile(helper, shared_fabric, a):
     """hostile(mode): the output of the program, which has the function to itself until the end of this file."""
-    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-connectx"
-    shared_fabric.command("cp", shutil.copy(source, shared_fabric.folder), "h1:/tmp/")
+    shared_fabric.command("cp", shutil.copy(helper("hostile-connectx"), shared_fabric.folder), "h1:/tmp/")
     name = a.run(f"cd {FOLDER}; ls -d 0000:*").strip()
     a.run(f"echo {name} >{FOLDER}/unbind", timeout=300)
     yield lambda mode: a.run(f"/tmp/hostile-connectx /sys/bus/pci/devices/{name} {mode} 7")

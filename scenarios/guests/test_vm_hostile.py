@@ -7,7 +7,6 @@ Guests a and b with traffic, and beside them guests that are hostile or die:
 """
 
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -79,10 +78,9 @@ def test_killed_while_sending(shared_fabric, at_work, boot, what):
 
 
 @pytest.mark.parametrize("mode", ["rings", "resets"])
-def test_hostile_neighbour(request, shared_fabric, at_work, mode):
+def test_hostile_neighbour(helper, shared_fabric, at_work, mode):
     """Of the virtio device; test_vm_connectx.py has one of the other."""
-    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-guest"
-    program = shutil.copy(source, shared_fabric.folder)
+    program = shutil.copy(helper("hostile-guest"), shared_fabric.folder)
     path = re.search(r"path=([^,\s]+)", shared_fabric.command("vm", "h2", "--model", "muslin", "--print"))[1]
     assert f"{mode}: done, 0 wrong" in shared_fabric._start([program, path, mode, 11]).wait(120)
 

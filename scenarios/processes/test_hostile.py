@@ -7,7 +7,6 @@ A hostile program shares host h1 with another one, which must not be affected:
 
 import contextlib
 import os
-import pathlib
 import shutil
 import signal
 
@@ -57,9 +56,8 @@ def moved(fabric, before):
 
 
 @pytest.fixture
-def hostile(request, fabric):
-    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile"
-    return shutil.copy(source, fabric.folder)
+def hostile(helper, fabric):
+    return shutil.copy(helper("hostile"), fabric.folder)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -232,9 +232,8 @@ def test_nothing_is_left(request, folder, shared_fabric, sig, phase):
     seconds = str(1000 + os.getpid())  # identifies its programs
     text = text.replace("SECONDS", seconds)
     (folder / "test_long.py").write_text(text)
-    build = request.config.getoption("--muslin-build")
     args = [sys.executable, "-m", "pytest", "-s", "-p", "muslin.plugin", "-p", "no:cacheprovider", "test_long.py",
-            f"--muslin-build={os.path.abspath(build)}"]
+            f"--muslin-build={request.getfixturevalue('build_folder')}"]
     args.append(f"--muslin-user={request.config.getoption('--muslin-user') or ''}")
     env = dict(os.environ, PYTHONPATH=str(request.config.rootpath / "harness"), TMPDIR=str(folder))
     env["MUSLIN_CACHE"] = shared_fabric.env["MUSLIN_CACHE"]

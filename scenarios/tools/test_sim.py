@@ -274,11 +274,10 @@ def test_partitions(sim, tmp_path):
     assert sim("--seconds", 10, topology)["arrived"] < 0.8 * sim("--seconds", 10, "leafs 1 hosts 4")["arrived"]
 
 
-def test_examples(request):
+def test_examples(build_folder):
     """The topologies of docs/examples, which come up and carry their traffic."""
     tree = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(request.config.getoption("--muslin-build") or tree / "build").resolve()
-    argv = ["make", "-s", "-C", tree, f"O={build}", "examples"]
+    argv = ["make", "-s", "-C", tree, f"O={build_folder}", "examples"]
     out = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300).stdout
     examples = sorted((tree / "docs/examples").glob("*.topo"))
     assert [f"== docs/examples/{e.name}" for e in examples] == re.findall("^== .*", out, re.M)
