@@ -18,6 +18,7 @@ struct uv_events {
 	struct loop_fd writable; /* of the daemon's end, while events are queued */
 	struct list queued;
 	int ours, theirs; /* -1: none */
+	pid_t program;    /* which reads theirs */
 	bool locked;      /* the application blocks in a read of it: unread events are no longer removed */
 	bool ending;      /* the end of the stream follows the queued events */
 	u64 inode;        /* of theirs: names a channel in commands */
@@ -98,7 +99,7 @@ extern const struct hca_cq_ops uv_cq_ops;
 u32 uv_srq_posted(void *fe);
 
 /* events.c */
-int uv_events_open(struct uv_events *e, struct loop *loop); /* 0 or -errno */
+int uv_events_open(struct uv_events *e, struct loop *loop, pid_t program); /* 0 or -errno */
 void uv_events_close(struct uv_events *e);
 void uv_events_end(struct uv_events *e); /* end of the stream: the reader gets EOF after the last event */
 /*

@@ -28,7 +28,7 @@ int uv_create_channel(struct uv_call *c)
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	err = uv_events_open(e, uv_server_loop(c->u->file->server));
+	err = uv_events_open(e, uv_server_loop(c->u->file->server), c->u->file->opener->pid);
 	if (err) {
 		free(e);
 		return err;

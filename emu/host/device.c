@@ -42,7 +42,7 @@ int uv_get_context(struct uv_call *c)
 
 	if (c->u->async.theirs >= 0)
 		return -EINVAL;
-	err = uv_events_open(&c->u->async, uv_server_loop(c->u->file->server));
+	err = uv_events_open(&c->u->async, uv_server_loop(c->u->file->server), c->u->file->opener->pid);
 	if (err)
 		return err;
 	c->out_fd = fcntl(c->u->async.theirs, F_DUPFD_CLOEXEC, 0);

@@ -53,7 +53,7 @@ static void on_writable(struct loop_fd *w, u32 events, struct now now)
 		close_ours(e);
 }
 
-int uv_events_open(struct uv_events *e, struct loop *loop)
+int uv_events_open(struct uv_events *e, struct loop *loop, pid_t program)
 {
 	struct stat st;
 	int fds[2], err;
@@ -63,6 +63,7 @@ int uv_events_open(struct uv_events *e, struct loop *loop)
 	e->loop = loop;
 	e->ours = fds[0];
 	e->theirs = fds[1];
+	e->program = program;
 	e->writable = (struct loop_fd){ .fd = e->ours, .fn = on_writable };
 	e->ending = e->locked = false;
 	list_init(&e->link);
@@ -139,7 +140,7 @@ u32 uv_events_forget(struct uv_events *e, const void *object, u64 key, size_t si
 
 	if (e->ours < 0)
 		return 0;
-	len = e->locked || !uv_unread(e->theirs) ? 0 : uv_readback(e->theirs, unread);
+	len = e->locked || !uv_unread(e->theirs) ? 0 : uv_readback(e->theirs, e->program, unread);
 	e->locked |= len == -ETIMEDOUT;
 	for (at = 0; at + (ssize_t)size <= len; at += (ssize_t)size) {
 		if (!memcmp(unread + at, &key, sizeof(key)))

@@ -57,7 +57,7 @@ static void test_many(struct loop *loop)
 	bool end;
 	u32 i, ok = 0;
 
-	row(1, "opened", !uv_events_open(&e, loop));
+	row(1, "opened", !uv_events_open(&e, loop, 1));
 	for (i = 0; i < MANY; i++)
 		ok += put(&e, i, 1);
 	row(2, "each is taken", ok == MANY);
@@ -79,14 +79,14 @@ static void test_end(struct loop *loop)
 	bool end;
 	u32 i;
 
-	uv_events_open(&e, loop);
+	uv_events_open(&e, loop, 1);
 	for (i = 0; i < MANY; i++)
 		put(&e, i, 1);
 	uv_events_end(&e);
 	row(20, "no event is accepted after the end", !put(&e, 0, 3));
 	row(21, "events before it are read", read_all(loop, e.theirs, 0, &end) == MANY && end);
 	uv_events_close(&e);
-	uv_events_open(&e, loop);
+	uv_events_open(&e, loop, 1);
 	for (i = 0; i < MANY; i++)
 		put(&e, i, 1);
 	uv_events_close(&e);

@@ -18,13 +18,14 @@
 #include <unistd.h>
 
 #include "emu/lib/clock.h"
+#include "emu/lib/list.h"
 #include "emu/lib/thread.h"
 
 #define WAIT_NS (200 * NSEC_PER_MSEC) /* a ready thread is scheduled within this time even on a busy machine */
 #define BRIEF_NS \
 	(2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that no program can block the loop repeatedly */
 #define LATE_NS   (10 * NSEC_PER_SEC)
-#define LATE_MOST 4 /* blocked threads; with more of them nothing is read back */
+#define LATE_MOST 4 /* blocked threads of a program; with more of them nothing of it is read back */
 
 /* A thread and its read. Under the lock, except @bytes, which only the thread uses until the read is done. */
 struct reader {
@@ -35,7 +36,9 @@ struct reader {
 		READ_RUNNING,
 		READ_DONE
 	} state;
-	bool abandoned; /* owned by the thread */
+	bool abandoned; /* owned by the thread, and in the list late */
+	struct list link;
+	pid_t program;
 	int fd;
 	size_t len;
 	u8 bytes[READBACK_MAX];
@@ -43,7 +46,7 @@ struct reader {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *reader; /* the idle one; used by the loop only */
-static u32 late;
+static struct list late = { &late, &late };
 static u64 late_until; /* CLOCK_MONOTONIC, ns; used by the loop only */
 
 static void reader_free(struct reader *r)
@@ -75,7 +78,7 @@ static void *reader_thread(void *arg)
 		r->state = READ_DONE;
 		pthread_cond_signal(&r->done);
 	}
-	late--;
+	list_del(&r->link);
 	pthread_mutex_unlock(&lock);
 	reader_free(r);
 	return NULL;
@@ -95,7 +98,17 @@ static struct reader *reader_create(void)
 	return NULL;
 }
 
-ssize_t uv_readback(int app, u8 *to)
+static u32 late_of(pid_t program)
+{
+	const struct reader *r;
+	u32 n = 0;
+
+	list_for_each (r, &late, link)
+		n += r->program == program;
+	return n;
+}
+
+ssize_t uv_readback(int app, pid_t program, u8 *to)
 {
 	u64 now = clock_read(), ns = now + (now < late_until ? BRIEF_NS : WAIT_NS);
 	struct timespec until = { .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
@@ -108,7 +121,7 @@ ssize_t uv_readback(int app, u8 *to)
 	if (fd < 0)
 		return n;
 	pthread_mutex_lock(&lock);
-	if (late < LATE_MOST) {
+	if (late_of(program) < LATE_MOST) {
 		reader->fd = fd;
 		reader->state = READ_WANTED;
 		pthread_cond_signal(&reader->work);
@@ -124,8 +137,9 @@ ssize_t uv_readback(int app, u8 *to)
 		n = -ETIMEDOUT;
 		late_until = clock_read() + LATE_NS;
 		reader->abandoned = true;
+		reader->program = program;
+		list_add(&late, &reader->link);
 		reader = NULL;
-		late++;
 		break;
 	default: /* it has not started */
 		close(fd);

@@ -10,10 +10,10 @@
 #define READBACK_MAX 65536
 
 /*
- * Reads up to READBACK_MAX bytes into @to. Returns how many; -ETIMEDOUT: a read of the application blocks it, and the
- * bytes are lost when that ends; -EAGAIN: nothing was read. Called from the loop thread only.
+ * Reads up to READBACK_MAX bytes of @program's end into @to. Returns how many; -ETIMEDOUT: a read of the application
+ * blocks it, and the bytes are lost when that ends; -EAGAIN: nothing was read. Called from the loop thread only.
  */
-ssize_t uv_readback(int app, u8 *to);
+ssize_t uv_readback(int app, pid_t program, u8 *to);
 /* Number of bytes that the application has not read. Never blocks. */
 u32 uv_unread(int app);
 

@@ -17,7 +17,7 @@ static void set_level(struct ucma_file *f)
 	if (f->locked || !!f->nevents == !!uv_unread(f->app))
 		return;
 	if (!f->nevents)
-		f->locked = uv_readback(f->app, unread) == -ETIMEDOUT;
+		f->locked = uv_readback(f->app, f->uv->opener->pid, unread) == -ETIMEDOUT;
 	else if (send(f->daemon, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return; /* the application has closed its end */
 }

@@ -18,6 +18,7 @@ struct ucma_fixture {
 	struct uv_server *server;
 	struct uv_host host;
 	struct uv_file file[2];
+	struct uv_process process;
 	int fd[2];
 	u8 out[4096];
 	size_t out_len;
@@ -56,7 +57,9 @@ static void fixture_open(struct ucma_fixture *f)
 	f->server = uv_server_create(f->c.loop, path, path, fixture_find, f);
 	assert(f->server);
 	for (i = 0; i < 2; i++) {
-		f->file[i] = (struct uv_file){ .server = f->server, .host = &f->host, .ops = &ucma_file_ops };
+		f->file[i] = (struct uv_file){
+			.server = f->server, .host = &f->host, .opener = &f->process, .ops = &ucma_file_ops
+		};
 		ucma_file_ops.open(&f->file[i], 0, &f->fd[i], &extra);
 	}
 }
