@@ -194,7 +194,7 @@ void sm_pkey_assign(struct sm *sm)
 		list_for_each (g, &sm->groups, link)
 			g->well_known = false; /* the new partitions set it again */
 		sm_mcast_init(sm);
-		sm_log(sm, LOG_INFO, "%u partitions", sm->parts->n);
+		sm_log(sm, LOG_INFO, "%u %s", sm->parts->n, plural(sm->parts->n, "partition", "partitions"));
 	}
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++)

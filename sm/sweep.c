@@ -108,9 +108,11 @@ static void sweep_finish(struct sm *sm)
 	sweep_count(sm);
 	sweep_announce(sm);
 	sweep_backoff(sm);
-	sm_log(sm, LOG_INFO, "%s: %u nodes (%u switches), %u active ports, %s, %u SMPs in %.3f s%s",
-	       sm->errors ? "sweep with errors" : "SUBNET UP", st->nodes, st->switches, st->ports_active, st->routing,
-	       st->sweep_smps, (double)st->sweep_ns / 1e9, sm->changed ? "" : ", no changes");
+	sm_log(sm, LOG_INFO, "%s: %u %s (%u %s), %u active %s, %s, %u SMPs in %.3f s%s",
+	       sm->errors ? "sweep with errors" : "SUBNET UP", st->nodes, plural(st->nodes, "node", "nodes"),
+	       st->switches, plural(st->switches, "switch", "switches"), st->ports_active,
+	       plural(st->ports_active, "port", "ports"), st->routing, st->sweep_smps, (double)st->sweep_ns / 1e9,
+	       sm->changed ? "" : ", no changes");
 	sm->cfg.sa->flush(sm);
 	sm_sweep_idle(sm);
 	if (sm->cfg.event)

@@ -17,6 +17,7 @@ complete -c muslin -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c muslin -l name -x -d fabric -a "(muslin list 2>/dev/null | string split -f1 ' ')"
 complete -c muslin -n "__fish_seen_subcommand_from run env vm cp show trace link mode fault metrics" -a "(__muslin_hosts)"
 complete -c muslin -n "__fish_seen_subcommand_from fault" -a "add list clear"
+complete -c muslin -n "__fish_seen_subcommand_from fault; and __fish_seen_subcommand_from clear" -a all
 complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
 complete -c muslin -n "__fish_seen_subcommand_from env" -l json
 complete -c muslin -n "__fish_seen_subcommand_from show" -l json -l counters -l topology -l svg

@@ -114,7 +114,7 @@ static void print_rates(const json_t *before, const json_t *after, double dt, si
 		top_line(columns, (size_t)width + 1, "%-*.*s %-7s %9.3f %9.3f %11.0f", width, width, r[i].name,
 			 r[i].state, r[i].out, r[i].in, r[i].packets);
 	if (rows && n > rows)
-		top_line(columns, 0, "... and %zu ports more", n - rows);
+		top_line(columns, 0, "... and %zu %s more", n - rows, plural(n - rows, "port", "ports"));
 	free(r);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
+#include "emu/lib/types.h"
 
 #define POLL_SECONDS 0.02
 #define UP_PATIENCE  30.0 /* seconds without a further Active port */
@@ -235,6 +236,7 @@ static json_t *wait_up(void)
 int cli_up(int argc, char **argv)
 {
 	double start = cli_seconds();
+	long long hosts, switches, links;
 	json_t *st, *sm;
 
 	start_daemons(argc, argv);
@@ -243,8 +245,11 @@ int cli_up(int argc, char **argv)
 		json_decref(st);
 		st = wait_up();
 	}
-	printf("fabric %s: %lld hosts, %lld switches, %lld links", cli_run.name, cli_number(st, "hosts"),
-	       cli_number(st, "switches"), cli_number(st, "links"));
+	hosts = cli_number(st, "hosts");
+	switches = cli_number(st, "switches");
+	links = cli_number(st, "links");
+	printf("fabric %s: %lld %s, %lld %s, %lld %s", cli_run.name, hosts, plural(hosts, "host", "hosts"), switches,
+	       plural(switches, "switch", "switches"), links, plural(links, "link", "links"));
 	sm = json_object_get(st, "sm");
 	if (json_is_object(json_object_get(st, "manager")))
 		printf("; subnet up after %.2f s, its manager is on %s\n", cli_seconds() - start, cli_text(sm, "host"));
@@ -254,7 +259,7 @@ int cli_up(int argc, char **argv)
 		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
 	else
 		printf("\n");
-	if (cli_number(st, "hosts") <= SHOWN_HOSTS)
+	if (hosts <= SHOWN_HOSTS)
 		print_hosts();
 	json_decref(st);
 	return CLI_OK;

@@ -58,9 +58,9 @@ static void manager_on_event(void *ctx, enum sm_event event)
 	if (event == SM_EVENT_STATE)
 		snprintf(line, sizeof(line), "manager: %s", wire_sm_state_name(st.state));
 	else
-		snprintf(line, sizeof(line), "manager: %s, %u nodes, %u SMPs in %.1f ms",
-			 event == SM_EVENT_SUBNET_UP ? "subnet up" : "a sweep with errors", st.nodes, st.sweep_smps,
-			 (double)st.sweep_ns / 1e6);
+		snprintf(line, sizeof(line), "manager: %s, %u %s, %u SMPs in %.1f ms",
+			 event == SM_EVENT_SUBNET_UP ? "subnet up" : "a sweep with errors", st.nodes,
+			 plural(st.nodes, "node", "nodes"), st.sweep_smps, (double)st.sweep_ns / 1e6);
 	daemon_timeline_note(d, "sm", line);
 }
 

@@ -304,7 +304,8 @@ int main(int argc, char **argv)
 		muslind_fail("%s: the process id cannot be written", d.run.dir);
 	if (ready >= 0)
 		muslind_detach(&d.run, ready);
-	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
+	log_at(LOG_INFO, "", "fabric %s: %u %s", d.run.name, fabric_node_count(d.fabric),
+	       plural(fabric_node_count(d.fabric), "node", "nodes"));
 	if (d.manager)
 		daemon_shard_start_manager(&d);
 	err = passed_signal_init();

@@ -102,6 +102,9 @@ struct now {
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* The noun of a count in a message: plural(n, "switch", "switches"). */
+#define plural(n, one, more) ((n) == 1 ? (one) : (more))
+
 /* The names of a module's counters, from its list of C(NUMBER, "name") in the order of their numbers. */
 #define COUNTER_NAME(number, name) name,
 

@@ -377,8 +377,9 @@ void sim_report_text(FILE *out, const json_t *r)
 	char name[32];
 	size_t i;
 
-	fprintf(out, "%lld ports of hosts (%lld Active), %lld switches, routing %s, rates %s\n", int_of(r, "hosts"),
-		int_of(r, "active_hosts"), int_of(r, "switches"), json_string_value(json_object_get(r, "routing")),
+	fprintf(out, "%lld %s of hosts (%lld Active), %lld %s, routing %s, rates %s\n", int_of(r, "hosts"),
+		plural(int_of(r, "hosts"), "port", "ports"), int_of(r, "active_hosts"), int_of(r, "switches"),
+		plural(int_of(r, "switches"), "switch", "switches"), json_string_value(json_object_get(r, "routing")),
 		json_string_value(json_object_get(r, "rates")));
 	if (json_is_number(up))
 		fprintf(out, "subnet up after   %.6f s\n", json_number_value(up));
@@ -412,11 +413,12 @@ void sim_report_text(FILE *out, const json_t *r)
 	{
 		const json_t *t = json_object_get(v, "reconvergence_seconds");
 
-		fprintf(out, "%-7s at %.6f s   %s and %lld ports more: ", json_string_value(json_object_get(v, "kind")),
-			real_of(v, "at"), json_string_value(json_object_get(v, "first")), int_of(v, "ports") - 1);
+		fprintf(out, "%-7s at %.6f s   %s and %lld %s more: ", json_string_value(json_object_get(v, "kind")),
+			real_of(v, "at"), json_string_value(json_object_get(v, "first")), int_of(v, "ports") - 1,
+			plural(int_of(v, "ports"), "port", "ports"));
 		if (json_is_number(t))
-			fprintf(out, "%.6f s to the new routes, %lld packets discarded\n", json_number_value(t),
-				int_of(v, "discarded"));
+			fprintf(out, "%.6f s to the new routes, %lld %s discarded\n", json_number_value(t),
+				int_of(v, "discarded"), plural(int_of(v, "discarded"), "packet", "packets"));
 		else
 			fprintf(out, "no new routes before the end\n");
 	}

@@ -171,6 +171,7 @@ def test_rpm(request):
         (["run", "h"], {"h1", "h2"}),
         (["link", "h1:1", "d"], {"down"}),
         (["show", "--j"], {"--json"}),
+        (["fault", "clear", ""], {"all", "h1"}),
         (["vm", "h"], {"h1", "h2"}),
         (["vm", "h1", "--sn"], {"--snapshot"}),
         (["vm", "h1", "--model", ""], {"muslin", "connectx"}),

@@ -70,6 +70,11 @@ def test_up_takes_the_short_form_as_argument(new_fabric):
     assert "topology:1: " in new_fabric.command("up", "leafs two", status=1)
 
 
+def test_up_counts(new_fabric):
+    assert "1 host, 1 switch, 1 link;" in new_fabric.command("up", "leafs 1 hosts 1")
+    assert "SUBNET UP: 2 nodes (1 switch), " in new_fabric.daemon_log()
+
+
 def test_down_leaves_nothing(new_fabric):
     new_fabric.up()
     pid = new_fabric.daemon_pid
