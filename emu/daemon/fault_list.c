@@ -356,7 +356,7 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 	snprintf(line, sizeof(line), "%s%s%s down", quote, h->uv.name, quote);
 	if (links) /* an error: no cable */
 		fault_list_push(ft, links, line, err, err_len);
-	rdma_host_unplug(h->rdma);
+	rdma_host_unplug(h->rdma, true);
 	uv_server_unplug(d->server, &h->uv, true);
 	return 0;
 }
@@ -493,8 +493,10 @@ static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
 	fault_list_note(d, ft->id, "cleared", "");
 	while (ft->nfaults)
 		fault_remove(ft->fault[--ft->nfaults]);
-	if (ft->unplugged)
+	if (ft->unplugged) {
+		rdma_host_unplug(ft->unplugged->rdma, false);
 		uv_server_unplug(d->server, &ft->unplugged->uv, false);
+	}
 	list_del(&ft->link);
 	free(ft->fault);
 	free(ft);

@@ -54,7 +54,9 @@ int ucma_ctx_find(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx)
 	*ctx = table_get(&f->host->ctxs, id);
 	if (!*ctx || (*ctx)->unread)
 		return -ENOENT;
-	return (*ctx)->file == f ? 0 : -EINVAL;
+	if ((*ctx)->file != f)
+		return -EINVAL;
+	return (*ctx)->removed ? -ENXIO : 0;
 }
 
 static int find_bound(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx)
@@ -229,7 +231,7 @@ static int destroy_id(struct ucma_call *c)
 
 	ucma_in(c, &cmd, sizeof(cmd));
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
-	if (err)
+	if (err && err != -ENXIO)
 		return err;
 	if (c->flags & UV_KEEP_EVENTS && !list_empty(&ctx->events))
 		return -EAGAIN;

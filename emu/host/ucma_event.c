@@ -96,6 +96,7 @@ int ucma_event(void *arg, struct rdma_id *id, const struct rdma_event *ev)
 	struct ucma_ctx *ctx = arg;
 	struct ucma_event *e;
 
+	ctx->removed |= ev->type == RDMA_EVENT_DEVICE_REMOVAL;
 	if (!ctx->uid && !ev->request)
 		return 0;
 	e = event_create(ctx, ev->type, (u32)ev->status);

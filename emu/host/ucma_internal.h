@@ -41,8 +41,9 @@ struct ucma_ctx {
 	struct ucma_file *file;
 	struct rdma_id *rdma;
 	u32 id;
-	u64 uid;     /* 0: only CONNECT_REQUEST events are reported */
-	bool unread; /* the CONNECT_REQUEST event owns it */
+	u64 uid;      /* 0: only CONNECT_REQUEST events are reported */
+	bool unread;  /* the CONNECT_REQUEST event owns it */
+	bool removed; /* with its device: only DESTROY_ID finds it */
 	u32 backlog, events_reported;
 	struct list events, mcs; /* ucma_event.ctx_link, ucma_mc.link */
 };
@@ -78,7 +79,7 @@ struct ucma_call {
 	u32 flags; /* enum uv_write_flag */
 };
 
-/* Finds an id of this file: 0, -ENOENT, -EINVAL. */
+/* Finds an id of this file: 0, -ENOENT, -EINVAL, or -ENXIO if its device was removed. */
 int ucma_ctx_find(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx);
 /* A new id, owned by the caller until ucma_ctx_publish(). NULL if out of memory or numbers. */
 struct ucma_ctx *ucma_ctx_create(struct ucma_file *f);

@@ -77,6 +77,8 @@ int ucma_leave(struct ucma_call *c)
 		return -ENOENT;
 	if (mc->ctx->file != c->file)
 		return -EINVAL;
+	if (mc->ctx->removed)
+		return -ENXIO;
 	if (c->flags & UV_KEEP_EVENTS && ucma_mc_has_events(mc))
 		return -EAGAIN;
 	resp.events_reported = mc->events_reported;

@@ -354,7 +354,23 @@ static u32 to_disconnected(struct ucma_fixture *f)
 	return id;
 }
 
-/* In the order of COMMANDS. E: EINVAL, C: EISCONN, 0: success. */
+static u32 to_removed(struct ucma_fixture *f)
+{
+	u32 id = to_established(f);
+
+	rdma_host_unplug(f->rdma, true);
+	return id;
+}
+
+static u32 to_removed_any(struct ucma_fixture *f)
+{
+	u32 id = to_bound_any(f);
+
+	rdma_host_unplug(f->rdma, true);
+	return id;
+}
+
+/* In the order of COMMANDS. E: EINVAL, C: EISCONN, X: ENXIO, N: ENETUNREACH, 0: success. */
 static const struct {
 	const char *want, *name;
 	u32 (*make)(struct ucma_fixture *f);
@@ -379,6 +395,8 @@ static const struct {
 	{ "E E E E E E E E E E 0 E E E E 0", "rejected", to_rejected },
 	{ "E E E E E E E E E E 0 E E E E 0", "DREQ sent", to_dreq_sent },
 	{ "E E E E E E E E E E 0 E E E E 0", "disconnected", to_disconnected },
+	{ "X X X X X X X X X X X X X X X X", "of a removed device", to_removed },
+	{ "E N E E E 0 E E E E E E E E E 0", "of no device, when one is removed", to_removed_any },
 };
 
 static void test_state(size_t s, size_t c)
@@ -389,7 +407,7 @@ static void test_state(size_t s, size_t c)
 
 	fixture_open(&f);
 	n = commands[c].fn(&f, states[s].make(&f));
-	got = n == -EINVAL ? 'E' : n == -EISCONN ? 'C' : n ? '?' : '0';
+	got = n == -EINVAL ? 'E' : n == -EISCONN ? 'C' : n == -ENXIO ? 'X' : n == -ENETUNREACH ? 'N' : n ? '?' : '0';
 	if (got != want)
 		printf("%s: %zd\n", commands[c].name, n);
 	row_of(states[s].name, commands[c].name, got == want);
@@ -417,6 +435,21 @@ static void test_address_error(void)
 	fixture_open(&f);
 	id = to_addr_error(&f);
 	row(0, "after ADDR_ERROR the ID has no device and no address", source_of(&f, id) == 0);
+	fixture_close(&f);
+}
+
+static void test_unplugged(void)
+{
+	struct ucma_fixture f;
+	u32 id;
+
+	fixture_open(&f);
+	rdma_host_unplug(f.rdma, true);
+	id = create(&f);
+	row(0, "a removed device has no address", bind_to(&f, id, OWN) == -EADDRNOTAVAIL);
+	row(0, "and is not that of 127.0.0.1", resolve_to(&f, id, INADDR_LOOPBACK) == -ENODEV);
+	rdma_host_unplug(f.rdma, false);
+	row(0, "until it is back", !resolve_to(&f, id, OWN) && !bind_to(&f, create(&f), OWN));
 	fixture_close(&f);
 }
 
@@ -493,6 +526,7 @@ int main(void)
 		for (c = 0; c < ARRAY_SIZE(commands); c++)
 			test_state(s, c);
 	test_address_error();
+	test_unplugged();
 	test_qkey();
 	return rows_end();
 }

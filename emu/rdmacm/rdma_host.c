@@ -25,7 +25,7 @@ struct rdma_port *rdma_host_port_of(struct rdma_host *h, const struct ip_addr *a
 {
 	u8 i;
 
-	for (i = 0; i < h->nports; i++)
+	for (i = 0; i < h->nports && !h->unplugged; i++)
 		if (ipif_has(h->port[i].ip, a))
 			return &h->port[i];
 	return NULL;
@@ -35,7 +35,7 @@ struct rdma_port *rdma_host_port_by_gid(struct rdma_host *h, const struct wire_g
 {
 	u8 i, n;
 
-	for (i = 0; i < h->nports; i++)
+	for (i = 0; i < h->nports && !h->unplugged; i++)
 		for (n = 0; n < h->port[i].wire->attr.gids; n++)
 			if (wire_gid_equal(&h->port[i].wire->attr.gid[n], gid))
 				return &h->port[i];
@@ -116,12 +116,13 @@ err:
 	return NULL;
 }
 
-void rdma_host_unplug(struct rdma_host *h)
+void rdma_host_unplug(struct rdma_host *h, bool unplugged)
 {
 	struct rdma_id *id, *tmp;
 
+	h->unplugged = unplugged;
 	list_for_each_safe (id, tmp, &h->ids, link)
-		if (id->port)
+		if (unplugged && id->port)
 			(void)rdma_id_notify(id, RDMA_EVENT_DEVICE_REMOVAL, 0);
 }
 

@@ -39,6 +39,7 @@ struct rdma_host {
 	const struct hca_iw_ops *iw; /* iWARP connection operations; NULL: InfiniBand CM */
 	struct rng rng;
 	bool apm;
+	bool unplugged; /* no device */
 	u8 nports;
 	struct rdma_port port[RDMA_PORTS];
 	struct list ids;

@@ -157,6 +157,10 @@ int rdma_id_resolve_addr(struct rdma_id *id, const union rdma_sockaddr *src, con
 	if (id->state != RDMA_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
 		return -EINVAL;
 	id->dst = *dst;
+	if (id->host->unplugged)
+		return rdma_sockaddr_is_ip(dst) && !rdma_sockaddr_is_any(dst) && !rdma_sockaddr_is_loopback(dst)
+			       ? -ENETUNREACH
+			       : -ENODEV;
 	id->bound = id->src;
 	id->bound_port = id->port;
 	return dst->sa.sa_family == AF_IB ? resolve_ib(id) : resolve_ip(id, timeout_ms);

@@ -92,7 +92,8 @@ struct rdma_host_config {
 /* Everything in @cfg is copied or must outlive it. NULL: out of memory, or the CM class has an agent already. */
 struct rdma_host *rdma_host_create(const struct rdma_host_config *cfg);
 void rdma_host_destroy(struct rdma_host *h); /* ids must be destroyed; NULL is allowed */
-void rdma_host_unplug(struct rdma_host *h);  /* reports DEVICE_REMOVAL to each id bound to the device */
+/* The device was removed: reports DEVICE_REMOVAL to each id bound to it. Or it is back. */
+void rdma_host_unplug(struct rdma_host *h, bool unplugged);
 struct cm *rdma_host_cm(const struct rdma_host *h);
 struct ipif *rdma_host_ipif(const struct rdma_host *h, u8 port);
 u64 rdma_host_node_guid(const struct rdma_host *h);
