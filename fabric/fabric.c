@@ -53,7 +53,7 @@ static int node_port_init(struct fabric_node *n, u8 num, const struct fabric_top
 		if (!num)
 			p->guid = n->guid;
 	} else if (num) {
-		p->guid = tp->guid ? tp->guid : tn->guid + num;
+		p->guid = fabric_topology_port_guid(tn, num);
 		if (fabric_ca_init(p, t, tn))
 			return -ENOMEM;
 	} else {

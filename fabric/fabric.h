@@ -142,6 +142,12 @@ struct fabric_event {
 /* Sets the watcher: @fn is called for each event and must not change the fabric. NULL: none. */
 void fabric_watch(struct fabric *f, void (*fn)(void *ctx, const struct fabric_event *ev), void *ctx);
 
+/*
+ * The topology of all daemons that share this one, for faults that concern nodes of several; fabric_topology_node.shard
+ * says who has a node, @shard what this one has. @whole must outlive the fabric.
+ */
+void fabric_set_whole(struct fabric *f, const struct fabric_topology *whole, u32 shard);
+
 /* Disconnects or reconnects the port's cable. 0, or -ENOLINK without a cable. */
 int fabric_link_unplug(struct fabric_port *p);
 int fabric_link_plug(struct fabric_port *p);

@@ -199,6 +199,8 @@ struct fabric {
 	u8 mtu_cap, vl_cap; /* codes */
 	bool xdr;           /* some links have XDR: LinkSpeedExt2 is supported */
 	u64 next_tid;
+	const struct fabric_topology *whole; /* of all daemons; NULL: no other daemon has a part of it */
+	u32 shard;                           /* this one's part of it */
 };
 
 static inline u32 fabric_blocks(const struct wire_packet *p)
@@ -271,6 +273,13 @@ struct fabric_port *fabric_relay_vl15(struct fabric_node *sw, struct fabric_port
 /* The output port of a unicast DLID by the linear forwarding table; NULL without an entry. IBTA 18.2.4.3. */
 struct fabric_port *fabric_relay_lookup(const struct fabric_node *sw, u16 dlid);
 u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a port, @n entries */
+
+/* node.c */
+/* "0x2c90300000050", or "H-..." and "S-..." as in ibnetdiscover; 0: no GUID. */
+u64 fabric_node_guid_of(const char *name);
+
+/* whole.c: nodes of the topology of all daemons, by name or GUID; NULL: no such node, or no other daemon */
+const struct fabric_topology_node *fabric_whole_find(const struct fabric *f, const char *name);
 
 /* receive.c */
 void fabric_receive_run(struct loop_task *t, struct now now);

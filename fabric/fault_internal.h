@@ -36,8 +36,10 @@ struct fabric_fault {
 	bool off;
 	char with[SPEC_TEXT_MAX];
 	/* Of faults that change links, nodes or tables */
-	struct fabric_port *other; /* swap, lid, guid: with= */
-	u64 old, old_port_guid;    /* the values before the fault */
+	struct fabric_port *other;                     /* swap: with= */
+	const struct fabric_node *like;                /* guid: with=, a node of this daemon, ... */
+	const struct fabric_topology_node *like_whole; /* ... or of another one */
+	u64 old, old_port_guid;                        /* the values before the fault */
 };
 
 static inline struct fabric_fault *fabric_fault(struct fault *ft)

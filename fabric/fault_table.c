@@ -132,10 +132,15 @@ static void guid_set(struct fabric_node *n, u64 node, u64 port)
 static void guid_apply(struct fault *base)
 {
 	struct fabric_fault *ft = fabric_fault(base);
+	const struct fabric_topology_node *whole = ft->like_whole;
+	const struct fabric_node *like = ft->like;
 
 	ft->old = ft->node->guid;
 	ft->old_port_guid = ft->node->ports[ft->node->sw ? 0 : 1].guid;
-	guid_set(ft->node, ft->other->node->guid, fabric_self(ft->other)->guid);
+	if (like)
+		guid_set(ft->node, like->guid, like->ports[like->sw ? 0 : 1].guid);
+	else
+		guid_set(ft->node, whole->guid, fabric_topology_port_guid(whole, ft->node->sw ? 0 : 1));
 }
 
 static void guid_undo(struct fault *base)
@@ -148,16 +153,19 @@ static void guid_undo(struct fault *base)
 static int guid_check(struct fault *base, char *err, size_t err_len)
 {
 	struct fabric_fault *ft = fabric_fault(base);
-	struct fabric_node *other = fabric_node_find(ft->f, ft->with);
+	u8 type;
 
 	if (fault_whole_node(base, err, err_len))
 		return -EINVAL;
-	if (!other || other == ft->node)
-		return spec_refuse(err, err_len, "with=%s: %s", ft->with,
-				   other ? "the same node" : "there is no such node");
-	if (!other->sw != !ft->node->sw)
+	ft->like = fabric_node_find(ft->f, ft->with);
+	ft->like_whole = ft->like ? NULL : fabric_whole_find(ft->f, ft->with);
+	if (!ft->like && !ft->like_whole)
+		return spec_refuse(err, err_len, "with=%s: there is no such node", ft->with);
+	if (ft->like == ft->node)
+		return spec_refuse(err, err_len, "with=%s: the same node", ft->with);
+	type = ft->like ? ft->like->type : ft->like_whole->type;
+	if ((type == NODE_TYPE_SWITCH) != (ft->node->sw != NULL))
 		return spec_refuse(err, err_len, "with=%s: one is a switch, the other is not", ft->with);
-	ft->other = &other->ports[1];
 	return 0;
 }
 

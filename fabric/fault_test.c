@@ -360,6 +360,38 @@ static void test_nodes(void)
 	test_stop();
 }
 
+/* guid: of a node that another daemon has. */
+static void test_guid_of_another_daemon(void)
+{
+	static const char shape[] = "leafs 1 hosts 4 first 101";
+	char text[300];
+	struct fabric_topology *others = fabric_topology_parse(shape, strlen(shape), "test", text, sizeof(text));
+	const struct fabric_topology_node *h102;
+	struct fault *ft;
+
+	start();
+	fabric_set_whole(test_fabric, others, 1);
+	h102 = fabric_whole_find(test_fabric, "h102");
+	ft = arm("h3 guid with=h102");
+	row(270, "GUIDs of a node of another daemon",
+	    fabric_node_guid(fabric_node_find(test_fabric, "h3")) == h102->guid &&
+		    wire_gid_guid(&h[3].port->attr.gid[0]) == fabric_topology_port_guid(h102, 1) &&
+		    state("h3", 1) == PORT_STATE_INIT);
+	fault_remove(ft);
+	snprintf(text, sizeof(text), "h3 guid with=0x%llx", (unsigned long long)fabric_topology_port_guid(h102, 1));
+	ft = arm(text);
+	row(271, "named by the GUID of its port", fabric_node_guid(fabric_node_find(test_fabric, "h3")) == h102->guid);
+	fault_remove(ft);
+	row(272, "no such node",
+	    !fault_add(fabric_faults(test_fabric), "h3 guid with=h199", text, sizeof(text)) &&
+		    strstr(text, "there is no such node"));
+	row(273, "of another type",
+	    !fault_add(fabric_faults(test_fabric), "h3 guid with=leaf101", text, sizeof(text)) &&
+		    strstr(text, "one is a switch"));
+	test_stop();
+	fabric_topology_destroy(others);
+}
+
 /* MADs by class, method and attribute: a directed-route Get from h1 to the switch. */
 static void test_mads(void)
 {
@@ -426,6 +458,7 @@ int main(void)
 	test_credits();
 	test_links();
 	test_nodes();
+	test_guid_of_another_daemon();
 	test_mads();
 	test_determinism();
 	row(299, "no packet leaks", wire_packet_live() == live);

@@ -23,8 +23,7 @@ struct fabric_node *fabric_node(const struct fabric *f, u32 index)
 	return index < f->nnodes ? &f->nodes[index] : NULL;
 }
 
-/* "0x2c90300000050", or "H-..." and "S-..." as in ibnetdiscover; 0: no GUID. */
-static u64 node_guid_of(const char *name)
+u64 fabric_node_guid_of(const char *name)
 {
 	bool hex = !strncasecmp(name, "0x", 2), id = (*name == 'H' || *name == 'S' || *name == 'R') && name[1] == '-';
 	size_t len = strlen(name + 2 * (hex || id));
@@ -74,7 +73,7 @@ static bool node_is(const struct fabric_node *n, enum node_by by, const char *na
 
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 {
-	u64 guid = node_guid_of(name);
+	u64 guid = fabric_node_guid_of(name);
 	size_t len = strlen(name);
 	enum node_by by;
 	u32 i;

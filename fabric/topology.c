@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emu/wire/smp.h"
 #include "fabric/build.h"
 #include "fabric/topology_ether.h"
 
@@ -174,6 +175,13 @@ struct fabric_topology *fabric_topology_default(void)
 	char err[80];
 
 	return fabric_topology_parse(text, sizeof(text) - 1, "default", err, sizeof(err));
+}
+
+u64 fabric_topology_port_guid(const struct fabric_topology_node *n, u32 num)
+{
+	if (n->type == NODE_TYPE_SWITCH)
+		return n->guid;
+	return n->ports[num].guid ? n->ports[num].guid : n->guid + num;
 }
 
 int fabric_topology_keep_lids(struct fabric_topology *t)

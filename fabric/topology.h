@@ -111,6 +111,9 @@ struct fabric_shard {
 	char *(*address)(void *ctx, u32 shard); /* where that shard listens for trunks; the caller frees it */
 	void *ctx;
 };
+/* Sets the shard of each node for @count daemons, as fabric_topology_shard() distributes them. 0 or -ENOMEM. */
+int fabric_topology_assign(struct fabric_topology *t, u32 count);
+s64 fabric_topology_shard_find(const struct fabric_topology *t, const char *name); /* index of that line; -1: none */
 /* Reduces @t to the nodes of one shard, and a trunk for each cable to another one. 0, or -errno and a line in @err. */
 int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len);
 /*
@@ -126,6 +129,8 @@ int fabric_topology_join(struct fabric_topology *t, const char *name, char *err,
 int fabric_topology_merge(struct fabric_topology *const *t, const char *const *file, u32 n, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL: out of memory. */
 struct fabric_topology *fabric_topology_default(void);
+u64 fabric_topology_port_guid(const struct fabric_topology_node *n,
+			      u32 num); /* of a port of a CA, or port 0 of a switch */
 /* Sets keep_lids. Returns the highest LMC of the file's ports, or -ENOENT if the file gives no LIDs. */
 int fabric_topology_keep_lids(struct fabric_topology *t);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is ignored */

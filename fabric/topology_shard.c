@@ -13,7 +13,7 @@
 
 /* Lines */
 
-static s64 shard_find(const struct fabric_topology *t, const char *name)
+s64 fabric_topology_shard_find(const struct fabric_topology *t, const char *name)
 {
 	u32 i;
 
@@ -75,9 +75,9 @@ int fabric_build_shard(struct fabric_build *b, struct fabric_line *l)
 
 	if (!fabric_line_word(l, word, sizeof(word)) || word[0] == '#')
 		return fabric_build_error(b, SHARD_LINE);
-	if (shard_find(b->t, word) >= 0)
+	if (fabric_topology_shard_find(b->t, word) >= 0)
 		return fabric_build_error(b, "there is a shard \"%.60s\" already (line %u)", word,
-					  b->t->shards[shard_find(b->t, word)].line);
+					  b->t->shards[fabric_topology_shard_find(b->t, word)].line);
 	if (b->t->nshards == FABRIC_SHARD_LINES_MAX)
 		return fabric_build_error(b, "more than %u shards", FABRIC_SHARD_LINES_MAX);
 	shard = fabric_build_append(&b->t->shards, &b->t->nshards, sizeof(*shard));
@@ -330,6 +330,20 @@ static int carrier_of_machine(const struct shard_split *split, struct fabric_top
 	return tt->address ? 0 : -ENOMEM;
 }
 
+int fabric_topology_assign(struct fabric_topology *t, u32 count)
+{
+	int *shard = calloc(t->nnodes, sizeof(*shard));
+	u32 i;
+
+	if (!shard)
+		return -ENOMEM;
+	shards_assign(t, count, shard);
+	for (i = 0; i < t->nnodes; i++)
+		t->nodes[i].shard = (u32)shard[i];
+	free(shard);
+	return 0;
+}
+
 int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len)
 {
 	struct shard_split split = { .shard = calloc(t->nnodes, sizeof(*split.shard)),
@@ -381,7 +395,7 @@ int fabric_topology_join(struct fabric_topology *t, const char *name, char *err,
 				     .carrier = carrier_of_line,
 				     .t = t };
 	const char *why = !split.shard ? "out of memory" : !t->nshards ? "the topology has no lines with shard" : NULL;
-	s64 index = shard_find(t, name);
+	s64 index = fabric_topology_shard_find(t, name);
 	int rc = -EINVAL;
 	u32 i;
 

@@ -182,6 +182,7 @@ int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err
 			size_t err_len); /* as rundir_open() */
 /* Reduces @topo to the part of this daemon. 0, or -errno and a message in @err. */
 int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len);
+int daemon_shard_whole(struct daemon *d);              /* so that faults find nodes of the others. 0 or -ENOMEM */
 bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
 bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any shard; false without shards */
 int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */

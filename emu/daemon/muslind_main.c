@@ -183,6 +183,8 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 	fabric_topology_destroy(topo);
 	if (!d->fabric)
 		muslind_fail("the fabric cannot be created: %s", strerror(errno));
+	if (daemon_shard_whole(d))
+		muslind_fail("out of memory");
 	d->started = loop_now(d->loop).ns;
 	d->hosts = calloc(fabric_node_count(d->fabric), sizeof(*d->hosts));
 	if (!d->hosts)

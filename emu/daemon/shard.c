@@ -43,6 +43,20 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 			   : fabric_topology_shard(topo, &at, err, err_len);
 }
 
+int daemon_shard_whole(struct daemon *d)
+{
+	u32 own = d->opt.shard;
+
+	if (!d->whole)
+		return 0;
+	if (d->opt.join)
+		own = (u32)fabric_topology_shard_find(d->whole, d->opt.join);
+	else if (fabric_topology_assign(d->whole, d->opt.shards))
+		return -ENOMEM;
+	fabric_set_whole(d->fabric, d->whole, own);
+	return 0;
+}
+
 /* Whether a shard has a node with that name. */
 static bool shard_holds(const struct fabric_topology *t, const char *name)
 {

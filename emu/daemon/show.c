@@ -362,7 +362,7 @@ static u32 cable_ends(const struct daemon *d, const struct fabric_node *n, const
 {
 	if (!info->trunk)
 		return 1;
-	return d->opt.shards && fabric_node_guid(n) > fabric_node_guid(info->peer) ? 0 : 2;
+	return d->opt.shards && strcmp(fabric_node_name(n), fabric_node_name(info->peer)) > 0 ? 0 : 2;
 }
 
 /*

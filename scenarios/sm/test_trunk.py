@@ -651,13 +651,28 @@ def test_console_finds_the_daemon_of_each_node(shards):
 
 
 def test_a_fault_of_two_nodes_names_their_daemons(shards):
-    for place, fault, other in ("h1", "guid", "h3"), ("h4:1", "swap", "h2:1"):
+    for place, fault, other in (("h4:1", "swap", "h2:1"),):
         out = shards.command("fault", "add", place, fault, f"with={other}", status=1)
         first, second = (f"{shards.name}{'.1' if p[1] in '34' else ''}" for p in (place, other))
         assert f"with={other}: this fault needs two places of one daemon" in out, out
         assert f"{first} has {place}, and {second} has {other}" in out, out
     assert "there is no such node" in shards.command("fault", "add", "h1", "guid", "with=h9", status=1)
     assert "there is no such node" in shards.command("fault", "add", "h9", "guid", "with=h1", status=1)
+
+
+def test_one_guid_in_two_daemons(muslin_new_fabric):
+    """OpenSM in one daemon detects it; afterwards each host has its own one again."""
+    fabric = muslin_new_fabric.up(SHARDS, "--shards", "2", "--no-sm").sweep()
+    guid = {n["name"]: n["guid"] for n in fabric.show()["nodes"]}
+    with fabric.fault("h4", "guid", with_="h1"):
+        assert fabric.node("h4")["guid"] == fabric.node("h1")["guid"] == guid["h1"]
+        assert guid["h1"][2:] in fabric.run("h4", "smpquery", "nodeinfo", "-D", "0")
+        said = r"[Dd]uplicat"
+        wait_until(lambda: re.search(said, fabric.sm_log.read_text(errors="replace")), 40, "OpenSM's complaint", 0.5)
+    assert fabric.node("h4")["guid"] == guid["h4"]
+    with fabric.fault("leaf2", "guid", with_="spine1", expect=False):  # whose trunks come back
+        wait_until(lambda: fabric.port("leaf2", 3)["phys_state"] == "LinkUp", 20, "its trunk", 0.1)
+        assert fabric.node("leaf2")["guid"] == guid["spine1"]
 
 
 def start_shard(fabric, index):
