@@ -151,6 +151,7 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 	list_init(&f->waiting);
 	list_init(&f->downs);
 	list_init(&f->direct);
+	list_init(&f->extra);
 	fault_set_init(&f->faults, &fabric_fault_target, loop, f, seed + 1);
 	loop_task_init(&f->task, fabric_receive_run);
 	f->timer.fn = fabric_arb_timer;
@@ -211,6 +212,6 @@ void fabric_destroy(struct fabric *f)
 	free(f->flight);
 	free(f->nodes);
 	free(f->port_pool);
-	free(f->remotes);
+	fabric_remote_fini(f);
 	free(f);
 }

@@ -148,6 +148,20 @@ void fabric_watch(struct fabric *f, void (*fn)(void *ctx, const struct fabric_ev
  */
 void fabric_set_whole(struct fabric *f, const struct fabric_topology *whole, u32 shard);
 
+/* A port of the topology of all daemons. */
+struct fabric_end {
+	const struct fabric_topology_node *node;
+	u8 num;
+	struct fabric_port *port; /* NULL: in another daemon */
+};
+
+/*
+ * The ends of the cables at two places: @a, the other end of its cable, @b, and the other end of that. 0, or -EINVAL and
+ * a line in @err, -ENOENT if there are no other daemons.
+ */
+int fabric_whole_cables(const struct fabric *f, const char *a, const char *b, struct fabric_end end[4], char *err,
+			size_t err_len);
+
 /* Disconnects or reconnects the port's cable. 0, or -ENOLINK without a cable. */
 int fabric_link_unplug(struct fabric_port *p);
 int fabric_link_plug(struct fabric_port *p);
@@ -221,6 +235,20 @@ u32 fabric_remote_free(const struct fabric_remote *r, u8 vl);            /* bloc
 void fabric_remote_sent(struct fabric_remote *r, u8 vl, u32 blocks);
 /* The other daemon reports the blocks in use at the other end, or in flight to it. */
 void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use);
+
+/*
+ * Trunks for a swap of cables of several daemons, implemented by who knows their addresses. A suspended trunk has no
+ * connection.
+ */
+struct fabric_cable_ops {
+	/* Adds a suspended trunk from port @own to @peer, whose stand-in is @r. 0, or -errno and a line in @err. */
+	int (*add)(void *ctx, struct fabric_remote *r, const struct fabric_end *own, const struct fabric_end *peer,
+		   char *err, size_t err_len);
+	void (*remove)(void *ctx, struct fabric_remote *r);
+	void (*suspend)(void *ctx, struct fabric_remote *r, bool suspended); /* also of one of the topology */
+};
+void fabric_set_cables(struct fabric *f, const struct fabric_cable_ops *ops, void *ctx);
+
 #define FABRIC_VL_BLOCKS     4096  /* 64-byte blocks of input buffer behind each data VL of a port */
 #define FABRIC_REMOTE_BLOCKS 16384 /* of a port with a trunk, which has a longer latency */
 

@@ -73,6 +73,7 @@ struct fabric_port {
 	u64 guid;
 	u8 num;
 	bool unplugged;
+	bool swapped;                /* a swap fault has given it a cable to, or of, another daemon */
 	u8 lanes_limit, speed_limit; /* limits of a degrade fault; 0: none */
 	u16 starved;                 /* VLs that a starve fault excludes from arbitration */
 	u32 pulled;                  /* number of faults that keep the link down */
@@ -134,6 +135,8 @@ struct fabric_remote {
 	struct fabric_port *local; /* the port at this end */
 	const struct fabric_remote_ops *ops;
 	void *ctx;
+	struct list extra;              /* in fabric.extra */
+	bool taken;                     /* of fabric.extra: used by a fault */
 	struct fabric_remote_link sent; /* values of the local port as last sent */
 	u32 beyond[16];                 /* blocks in use at the other daemon, or in flight to it */
 };
@@ -201,6 +204,9 @@ struct fabric {
 	u64 next_tid;
 	const struct fabric_topology *whole; /* of all daemons; NULL: no other daemon has a part of it */
 	u32 shard;                           /* this one's part of it */
+	const struct fabric_cable_ops *cables;
+	void *cables_ctx;
+	struct list extra; /* stand-ins of swap faults */
 };
 
 static inline u32 fabric_blocks(const struct wire_packet *p)
@@ -336,6 +342,10 @@ u8 fabric_link_width(u8 lanes);                                              /* 
 
 /* remote.c: ports of other daemons */
 int fabric_remote_init(struct fabric *f, const struct fabric_topology *t);
+void fabric_remote_fini(struct fabric *f);
+/* A stand-in for @peer, which is not yet the peer of @local. NULL: no memory. */
+struct fabric_remote *fabric_remote_take(struct fabric_port *local, const struct fabric_end *peer);
+void fabric_remote_give_back(struct fabric_remote *r); /* packets to it may be in flight */
 /* A packet has arrived at @at, which is in another daemon. Consumes it. */
 void fabric_remote_send(struct fabric_port *at, struct wire_packet *p);
 

@@ -36,7 +36,11 @@ struct fabric_fault {
 	bool off;
 	char with[SPEC_TEXT_MAX];
 	/* Of faults that change links, nodes or tables */
-	struct fabric_port *other;                     /* swap: with= */
+	struct fabric_port *other; /* swap: with= */
+	/* swap of cables of several daemons: their four ends, by fabric_whole_cables(); of each, if it is here, ... */
+	struct fabric_end end[4];
+	struct fabric_remote *first[4], *now[4]; /* ... its trunk before and now; NULL: the other end is here, too */
+	bool across;
 	const struct fabric_node *like;                /* guid: with=, a node of this daemon, ... */
 	const struct fabric_topology_node *like_whole; /* ... or of another one */
 	u64 old, old_port_guid;                        /* the values before the fault */

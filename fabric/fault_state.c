@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* State faults of links and nodes: degrade, starve, swap and kill; and link down. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fabric/fault_internal.h"
@@ -91,12 +92,95 @@ static int starve_check(struct fault *base, char *err, size_t err_len)
 	return spec_refuse(err, err_len, "lane=%u: ports have %u data lane%s", ft->lane, lanes, lanes > 1 ? "s" : "");
 }
 
-/* swap: exchanges the peers of two ports. */
+/*
+ * swap: exchanges the peers of two ports. If the four ends of the cables are in several daemons, each of these has a
+ * fault that does so with the ends that it has: the trunks of the topology are suspended, and others are added.
+ */
+#define SWAP_PEER(i) ((i) ^ 1) /* the other end of the cable */
+#define SWAP_NEW(i)  ((i) ^ 3) /* after the swap */
+
+static void swap_suspend(const struct fabric_fault *ft, struct fabric_remote *r, bool suspended)
+{
+	ft->f->cables->suspend(ft->f->cables_ctx, r, suspended);
+}
+
+static void swap_across_apply(struct fabric_fault *ft)
+{
+	struct fabric_port *p;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		if (ft->first[i])
+			swap_suspend(ft, ft->first[i], true);
+		else if (ft->end[i].port)
+			fabric_link_disconnect(ft->end[i].port);
+	}
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		p = ft->end[i].port;
+		if (!p)
+			continue;
+		p->swapped = true;
+		p->peer = ft->now[i] ? &ft->now[i]->port : ft->end[SWAP_NEW(i)].port;
+	}
+	fault_rewire(ft->f);
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		if (ft->now[i])
+			swap_suspend(ft, ft->now[i], false);
+		else if (ft->end[i].port)
+			fabric_link_update(ft->end[i].port);
+	}
+}
+
+static void swap_release(struct fabric_fault *ft)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ft->now); i++) {
+		if (ft->now[i])
+			fabric_remote_give_back(ft->now[i]);
+		ft->now[i] = NULL;
+	}
+}
+
+static void swap_across_undo(struct fabric_fault *ft)
+{
+	struct fabric_port *p;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		if (ft->now[i])
+			ft->f->cables->remove(ft->f->cables_ctx, ft->now[i]);
+		else if (ft->end[i].port)
+			fabric_link_disconnect(ft->end[i].port);
+	}
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		p = ft->end[i].port;
+		if (!p)
+			continue;
+		p->swapped = false;
+		p->peer = ft->first[i] ? &ft->first[i]->port : ft->end[SWAP_PEER(i)].port;
+	}
+	fault_rewire(ft->f);
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		if (ft->first[i])
+			swap_suspend(ft, ft->first[i], false);
+		else if (ft->end[i].port)
+			fabric_link_update(ft->end[i].port);
+	}
+	swap_release(ft);
+}
+
 static void swap_apply(struct fault *base)
 {
 	struct fabric_fault *ft = fabric_fault(base);
-	struct fabric_port *a = ft->port, *b = ft->other, *pa = a->peer, *pb = b->peer;
+	struct fabric_port *a = ft->port, *b = ft->other, *pa, *pb;
 
+	if (ft->across) {
+		swap_across_apply(ft);
+		return;
+	}
+	pa = a->peer;
+	pb = b->peer;
 	if (pa == b)
 		return;
 	fabric_link_disconnect(a);
@@ -112,21 +196,112 @@ static void swap_apply(struct fault *base)
 	fabric_link_update(b);
 }
 
-static int swap_check(struct fault *base, char *err, size_t err_len)
+static void swap_undo(struct fault *base)
 {
 	struct fabric_fault *ft = fabric_fault(base);
 
+	if (ft->across)
+		swap_across_undo(ft);
+	else
+		swap_apply(base);
+}
+
+/* The trunks to the new peers of the ports that this daemon has. */
+static int swap_add_trunks(struct fabric_fault *ft, char *err, size_t err_len)
+{
+	const struct fabric_cable_ops *ops = ft->f->cables;
+	int rc = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ft->end) && !rc; i++) {
+		const struct fabric_end *own = &ft->end[i], *peer = &ft->end[SWAP_NEW(i)];
+
+		if (!own->port || peer->port)
+			continue;
+		ft->now[i] = fabric_remote_take(own->port, peer);
+		if (!ft->now[i])
+			rc = spec_refuse(err, err_len, "out of memory");
+		else if (ops->add(ft->f->cables_ctx, ft->now[i], own, peer, err, err_len)) {
+			fabric_remote_give_back(ft->now[i]);
+			ft->now[i] = NULL;
+			rc = -EINVAL;
+		}
+	}
+	for (i = 0; rc && i < ARRAY_SIZE(ft->end); i++)
+		if (ft->now[i])
+			ops->remove(ft->f->cables_ctx, ft->now[i]);
+	if (rc)
+		swap_release(ft);
+	return rc;
+}
+
+static int swap_across_check(struct fault *base, char *err, size_t err_len)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+	u32 i;
+
+	if (!ft->f->cables)
+		return spec_refuse(err, err_len,
+				   "swap: one of the cables leads to another daemon; such a one can be swapped "
+				   "between the daemons of `muslin up --shards`");
+	if (fault_sees_packets(base))
+		return spec_refuse(err, err_len,
+				   "swap: the cables are of several daemons, so that it begins at once, and takes no "
+				   "keys of packets");
+	for (i = 2; i < 4; i++)
+		if (ft->end[0].node == ft->end[i].node && ft->end[0].num == ft->end[i].num)
+			return spec_refuse(err, err_len, "with=%s: %s", ft->with,
+					   i == 2 ? "the same port" : "the other end of the same cable");
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
+		const struct fabric_port *p = ft->end[i].port, *q = ft->end[SWAP_PEER(i)].port;
+
+		if (p && (p->swapped || (q ? p->peer != q : !p->peer || !p->peer->remote)))
+			return spec_refuse(err, err_len, "swap: the cable of %s:%u is swapped already", p->node->name,
+					   p->num);
+		ft->first[i] = p && !q ? p->peer->remote : NULL;
+	}
+	ft->across = true;
+	return swap_add_trunks(ft, err, err_len);
+}
+
+/* Whether the cables are of several daemons. False with a line in @err: the other one is unknown to these. */
+static bool swap_is_across(struct fabric_fault *ft, char *err, size_t err_len)
+{
+	char place[FABRIC_NAME_MAX + 8];
+	u32 i, here = 0;
+
+	snprintf(place, sizeof(place), "%s:%u", ft->node->name, ft->port->num);
+	if (fabric_whole_cables(ft->f, place, ft->with, ft->end, err, err_len))
+		return false;
+	for (i = 0; i < ARRAY_SIZE(ft->end); i++)
+		here += ft->end[i].port != NULL;
+	return here < ARRAY_SIZE(ft->end);
+}
+
+static int swap_check(struct fault *base, char *err, size_t err_len)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+	const struct fabric_port *a, *b;
+	char here[200]; /* without the nodes of other daemons */
+
 	if (fault_one_port(base, err, err_len))
 		return -EINVAL;
-	ft->other = fault_find_port(ft->f, ft->with, err, err_len);
+	if (swap_is_across(ft, err, err_len))
+		return swap_across_check(base, err, err_len);
+	ft->other = fault_find_port(ft->f, ft->with, ft->f->whole ? here : err, ft->f->whole ? sizeof(here) : err_len);
 	if (!ft->other)
 		return -EINVAL;
-	if (ft->other == ft->port || !ft->other->peer)
+	a = ft->port;
+	b = ft->other;
+	if (a == b || !b->peer)
 		return spec_refuse(err, err_len, "with=%s: %s", ft->with,
-				   ft->other->peer ? "the same port" : "it has no cable");
-	if (ft->other->peer->remote || (ft->port->peer && ft->port->peer->remote))
+				   b->peer ? "the same port" : "it has no cable");
+	if (a->swapped || b->swapped || (a->peer && a->peer->swapped) || b->peer->swapped)
+		return spec_refuse(err, err_len, "swap: one of the cables is swapped already");
+	if (b->peer->remote || (a->peer && a->peer->remote))
 		return spec_refuse(err, err_len,
-				   "swap: a trunk, whose other end is in another daemon, cannot be swapped");
+				   "swap: a trunk of the topology, whose other end is in another daemon, cannot be "
+				   "swapped");
 	return 0;
 }
 
@@ -178,7 +353,7 @@ const struct fault_kind fault_state_kinds[] = {
 	  .allowed = LASTS },
 	{ .name = "swap",
 	  .apply = swap_apply,
-	  .undo = swap_apply,
+	  .undo = swap_undo,
 	  .prepare = swap_check,
 	  .required = BIT_ULL(FAULT_WITH),
 	  .allowed = LASTS },

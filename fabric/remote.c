@@ -211,6 +211,25 @@ void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use)
 	remote_recharge(r, vl, in_use, 0);
 }
 
+static void remote_init(struct fabric *f, struct fabric_remote *r, struct fabric_port *local)
+{
+	r->local = local;
+	r->node.f = f;
+	r->node.only = &r->port;
+	list_init(&r->node.traps);
+	r->port.node = &r->node;
+	r->port.peer = r->local;
+	r->port.remote = r;
+	r->port.info = &r->info;
+	r->port.down_default = PHYS_STATE_POLLING;
+	list_init(&r->port.kick);
+	list_init(&r->port.wait);
+	list_init(&r->port.down);
+	list_init(&r->extra);
+	r->info.state = PORT_STATE_DOWN;
+	r->info.phys_state = PHYS_STATE_POLLING;
+}
+
 int fabric_remote_init(struct fabric *f, const struct fabric_topology *t)
 {
 	u32 i;
@@ -222,23 +241,49 @@ int fabric_remote_init(struct fabric *f, const struct fabric_topology *t)
 		const struct fabric_topology_trunk *tt = &t->trunks[i];
 		struct fabric_remote *r = &f->remotes[i];
 
-		r->local = &f->nodes[tt->node].ports[tt->port];
+		remote_init(f, r, &f->nodes[tt->node].ports[tt->port]);
 		r->local->peer = &r->port;
-		r->node.f = f;
-		r->node.only = &r->port;
-		list_init(&r->node.traps);
-		r->port.node = &r->node;
-		r->port.peer = r->local;
-		r->port.remote = r;
-		r->port.info = &r->info;
-		r->port.down_default = PHYS_STATE_POLLING;
-		list_init(&r->port.kick);
-		list_init(&r->port.wait);
-		list_init(&r->port.down);
-		r->info.state = PORT_STATE_DOWN;
-		r->info.phys_state = PHYS_STATE_POLLING;
 		fabric_remote_name(r, tt->peer_type ? tt->peer_type : (u8)NODE_TYPE_SWITCH, tt->peer_guid,
 				   tt->peer_port, tt->peer_name[0] ? tt->peer_name : "trunk");
 	}
 	return 0;
+}
+
+void fabric_remote_fini(struct fabric *f)
+{
+	while (!list_empty(&f->extra)) {
+		struct fabric_remote *r = list_first(&f->extra, struct fabric_remote, extra);
+
+		list_del(&r->extra);
+		free(r);
+	}
+	free(f->remotes);
+}
+
+struct fabric_remote *fabric_remote_take(struct fabric_port *local, const struct fabric_end *peer)
+{
+	struct fabric *f = local->node->f;
+	struct fabric_remote *r, *found = NULL;
+
+	list_for_each (r, &f->extra, extra)
+		if (!r->taken)
+			found = r;
+	if (!found) {
+		found = calloc(1, sizeof(*found));
+		if (!found)
+			return NULL;
+		remote_init(f, found, local);
+		list_add(&f->extra, &found->extra);
+	}
+	found->taken = true;
+	found->local = found->port.peer = local;
+	found->port.unplugged = false;
+	found->port.lanes_limit = found->port.speed_limit = 0;
+	fabric_remote_name(found, peer->node->type, peer->node->guid, peer->num, peer->node->name);
+	return found;
+}
+
+void fabric_remote_give_back(struct fabric_remote *r)
+{
+	r->taken = false;
 }

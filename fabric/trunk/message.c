@@ -24,16 +24,17 @@ static struct trunk *number_trunk(const struct trunk_number *n)
 }
 
 /* Closes the trunk or the request that has been refused, if there is one. */
-static void number_close(struct trunk_number *n)
+static void number_close(struct trunk_number *n, enum trunk_refusal why)
 {
 	struct trunk *t = n ? n->trunk : NULL;
+	bool soon = t && t->s.state != TRUNK_READY && why == TRUNK_SWAPPED;
 
 	if (n && n->request)
 		trunk_request_close(n->request);
 	if (!t)
 		return;
 	trunk_session_close(t);
-	trunk_refused(t);
+	trunk_refused(t, soon);
 }
 
 /* A listener's connection without another trunk ends soon: more hellos may follow. */
@@ -56,16 +57,33 @@ bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal w
 	struct trunk_number *n = trunk_number_find(c, number);
 	struct trunk *t = number_trunk(n);
 
-	trunk_count(c->set, t, ctr[why], 1);
-	log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", t ? t->name : "listener", trunk_counter_name(ctr[why]));
+	if (why != TRUNK_SWAPPED) {
+		trunk_count(c->set, t, ctr[why], 1);
+		log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", t ? t->name : "listener",
+		       trunk_counter_name(ctr[why]));
+	}
 	trunk_conn_put(c, TRUNK_REFUSE, number, &r, sizeof(r));
 	trunk_conn_flush_later(c);
-	number_close(n);
+	number_close(n, why);
 	if (why == TRUNK_BAD_HELLO || why == TRUNK_BAD_VERSION || why == TRUNK_BAD_TLS || (c->connector && !c->nopen))
 		trunk_conn_end(c);
 	else
 		conn_refused(c);
 	return !c->ended;
+}
+
+void trunk_message_end(struct trunk *t)
+{
+	struct trunk_refuse r = { .why = TRUNK_SWAPPED, .version = cpu_to_be16(TRUNK_VERSION) };
+	struct trunk_conn *c = t->conn;
+
+	trunk_conn_put(c, TRUNK_REFUSE, t->s.number, &r, sizeof(r));
+	trunk_conn_flush_later(c);
+	trunk_session_close(t);
+	if (c->connector && !c->nlinks)
+		trunk_conn_end(c);
+	else
+		conn_refused(c);
 }
 
 bool trunk_message_violation(struct trunk_conn *c, const char *what)
@@ -241,24 +259,25 @@ static bool on_refuse(struct trunk_conn *c, struct trunk_number *n, const u8 *bo
 					   "key",
 					   "GUIDs or port numbers",
 					   "the port has a peer",
-					   "TLS, which one end uses and the other does not" };
+					   "TLS, which one end uses and the other does not",
+					   "its end of the cable is in another port" };
 	struct trunk *t = number_trunk(n);
 	struct trunk_refuse r;
 
 	memcpy(&r, body, sizeof(r));
 	if (r.why == TRUNK_BAD_TLS) /* of the connection */
 		trunk_conn_count(c, TRUNK_CTR_REFUSED_BY_PEER);
-	else
+	else if (r.why != TRUNK_SWAPPED)
 		trunk_count(c->set, t, TRUNK_CTR_REFUSED_BY_PEER, 1);
-	log_at(LOG_WARN, "trunk", "%s: the peer, which has version %u, refuses: %s", t ? t->name : trunk_conn_name(c),
-	       be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
+	log_at(r.why == TRUNK_SWAPPED ? LOG_INFO : LOG_WARN, "trunk", "%s: the peer, which has version %u, refuses: %s",
+	       t ? t->name : trunk_conn_name(c), be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
 	if (r.why == TRUNK_BAD_TLS) {
 		if (c->connector)
 			c->connector->wait = TRUNK_REFUSED_WAIT;
 		trunk_conn_end(c);
 		return false;
 	}
-	number_close(n);
+	number_close(n, r.why);
 	if (c->listener && n)
 		conn_refused(c);
 	else if (!c->nlinks)

@@ -27,14 +27,31 @@ const char *trunk_counter_name(enum trunk_counter c)
 	return c < TRUNK_CTR_NUM ? names[c] : "?";
 }
 
+/* Those of the topology, then those of faults; NULL: out of range. */
+static struct trunk *trunk_at(const struct trunk_set *s, u32 index)
+{
+	struct trunk *t;
+
+	if (index < s->ntrunks)
+		return &s->trunks[index];
+	index -= s->ntrunks;
+	list_for_each (t, &s->extra, extra)
+		if (!index--)
+			return t;
+	return NULL;
+}
+
 bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info)
 {
-	const struct trunk *t = &s->trunks[index];
+	const struct trunk *t = trunk_at(s, index);
 
-	if (index >= s->ntrunks)
+	if (!t)
 		return false;
 	*info = (struct trunk_info){
 		.port = fabric_remote_local(t->remote),
+		.peer = fabric_remote_node(t->remote),
+		.num = t->port,
+		.peer_port = fabric_node_ports(fabric_remote_node(t->remote)),
 		.address = t->address,
 		.listens = t->listener != NULL,
 		.connected = t->s.state == TRUNK_READY,
@@ -45,7 +62,9 @@ bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info)
 
 u64 trunk_counter(const struct trunk_set *s, u32 index, enum trunk_counter c)
 {
-	return index < s->ntrunks && c < TRUNK_CTR_NUM ? s->trunks[index].ctr[c] : 0;
+	const struct trunk *t = trunk_at(s, index);
+
+	return t && c < TRUNK_CTR_NUM ? t->ctr[c] : 0;
 }
 
 u64 trunk_set_counter(const struct trunk_set *s, enum trunk_counter c)
@@ -63,7 +82,7 @@ u32 trunk_set_links_down(const struct trunk_set *s)
 	u32 i, n = 0;
 
 	for (i = 0; i < s->ntrunks; i++)
-		n += !fabric_remote_is_up(s->trunks[i].remote);
+		n += !s->trunks[i].suspended && !fabric_remote_is_up(s->trunks[i].remote);
 	return n;
 }
 
@@ -167,10 +186,22 @@ static void on_resolved(void *ctx, const struct trunk_addresses *found)
 	connector_connect(k);
 }
 
+static bool connector_has_trunks(const struct trunk_connector *k)
+{
+	const struct trunk *t;
+
+	list_for_each (t, &k->trunks, sibling)
+		if (!t->suspended)
+			return true;
+	return false;
+}
+
 static void on_connector(struct loop_timer *timer, struct now now)
 {
 	struct trunk_connector *k = container_of(timer, struct trunk_connector, retry);
 
+	if (!connector_has_trunks(k)) /* until one is resumed */
+		return;
 	if (!k->named) {
 		connector_connect(k);
 		return;
@@ -186,6 +217,8 @@ void trunk_connector_opened(struct trunk_connector *k)
 
 	list_for_each (t, &k->trunks, sibling) {
 		loop_timer_cancel(&t->retry);
+		if (t->suspended)
+			continue;
 		if (!trunk_session_open(t, k->conn, t->number)) {
 			trunk_conn_end(k->conn);
 			return;
@@ -208,8 +241,8 @@ static void on_retry(struct loop_timer *timer, struct now now)
 	struct trunk_conn *c = t->connector->conn;
 
 	/* Without an established connection, the trunk starts with the next one. */
-	if (c && !c->connecting && !c->ended && !t->conn && !trunk_session_open(t, c, t->number))
-		trunk_refused(t);
+	if (c && !c->connecting && !c->ended && !t->conn && !t->suspended && !trunk_session_open(t, c, t->number))
+		trunk_refused(t, false);
 }
 
 bool trunk_count_changes(struct trunk *t, u32 n)
@@ -224,17 +257,19 @@ bool trunk_count_changes(struct trunk *t, u32 n)
 	return t->changes <= TRUNK_CHANGES;
 }
 
-void trunk_refused(struct trunk *t)
+void trunk_refused(struct trunk *t, bool soon)
 {
 	struct trunk_connector *k = t->connector;
+	u64 wait = soon ? t->swapped_wait : TRUNK_REFUSED_WAIT;
 
 	if (!k)
 		return;
 	list_del(&t->sibling); /* the others come first on the next connection, too */
 	list_add(&k->trunks, &t->sibling);
 	if (k->conn && !k->conn->nopen) /* the connection ends, and so does another one */
-		k->wait = TRUNK_REFUSED_WAIT;
-	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + TRUNK_REFUSED_WAIT);
+		k->wait = wait;
+	t->swapped_wait = min(2 * wait, TRUNK_REFUSED_WAIT);
+	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + wait);
 }
 
 /* Listening */
@@ -266,7 +301,7 @@ static int by_port_compare(const void *a, const void *b)
 /* The index in by_port of the first trunk whose GUID and port number are not lower. */
 static u32 trunk_lower_bound(const struct trunk_set *s, u64 guid, u8 port)
 {
-	u32 low = 0, high = s->ntrunks;
+	u32 low = 0, high = s->nby_port;
 
 	while (low < high) {
 		u32 mid = (low + high) / 2;
@@ -289,7 +324,7 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 	*why = TRUNK_BAD_PORT;
 	if (trunk_guid_is_here(s, guid))
 		return NULL;
-	for (i = wanted ? trunk_lower_bound(s, wanted, h->peer_port) : 0; i < s->ntrunks; i++) {
+	for (i = wanted ? trunk_lower_bound(s, wanted, h->peer_port) : 0; i < s->nby_port; i++) {
 		struct trunk *t = s->by_port[i];
 
 		if (wanted && (t->guid != wanted || (h->peer_port && h->peer_port != t->port)))
@@ -297,6 +332,10 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 		if (t->listener != c->listener || (h->peer_port && h->peer_port != t->port) ||
 		    (t->peer_guid && t->peer_guid != guid) || (t->peer_port && t->peer_port != h->port))
 			continue;
+		if (t->suspended) {
+			*why = TRUNK_SWAPPED;
+			continue;
+		}
 		*why = TRUNK_BUSY;
 		if (t->conn || trunk_request_is_open(t, c))
 			continue;
@@ -426,6 +465,7 @@ static void listener_close(struct trunk_listener *l)
 	socket_path_unlink(&l->path);
 	if (l->accept.fd >= 0)
 		close(l->accept.fd);
+	free(l->address);
 }
 
 /* Creation */
@@ -494,16 +534,16 @@ static struct trunk_listener *listener_get(struct trunk_set *s, const struct tru
 			return NULL;
 		}
 	l = &s->listeners[s->nlisteners++];
-	l->set = s;
-	l->at = t->at;
-	l->address = t->address;
-	l->tls = t->tls;
+	*l = (struct trunk_listener){ .set = s, .at = t->at, .address = strdup(t->address), .tls = t->tls };
 	l->accept.fd = l->accept.spare = -1;
 	list_init(&l->unknown);
-	rc = listener_open(l);
-	if (rc)
-		snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));
-	return rc ? NULL : l;
+	rc = l->address ? listener_open(l) : -ENOMEM;
+	if (!rc)
+		return l;
+	snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));
+	listener_close(l);
+	s->nlisteners--;
+	return NULL;
 }
 
 /* Does the trunk use the connector's connection? */
@@ -516,18 +556,20 @@ static bool connector_is_of(const struct trunk_connector *k, const struct trunk 
 	return !t->tls || !memcmp(k->tls_key, &t->tls_key, sizeof(t->tls_key));
 }
 
-/* Adds the trunk to the connector of its address, and of its key if it uses TLS. */
-static void connector_add(struct trunk_set *s, struct trunk *t)
+/* Adds the trunk to the connector of its address, and of its key if it uses TLS. False: no memory. */
+static bool connector_add(struct trunk_set *s, struct trunk *t)
 {
 	struct trunk_connector *k = s->connectors;
 
 	while (k < s->connectors + s->nconnectors && !connector_is_of(k, t))
 		k++;
 	if (k == s->connectors + s->nconnectors) {
+		k->address = strdup(t->address);
+		if (!k->address)
+			return false;
 		s->nconnectors++;
 		k->set = s;
 		k->at = t->at;
-		k->address = t->address;
 		k->tls_key = t->tls ? &t->tls_key : NULL;
 		k->named = !t->at.len;
 		k->retry.fn = on_connector;
@@ -537,20 +579,26 @@ static void connector_add(struct trunk_set *s, struct trunk *t)
 	t->connector = k;
 	t->number = k->ntrunks++;
 	list_add(&k->trunks, &t->sibling);
+	return true;
 }
 
-static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_trunk *tt, char *err, size_t err_len)
+/* At the local port of @r, whose node has @guid in the topology. */
+static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const struct fabric_topology_trunk *tt,
+		       char *err, size_t err_len)
 {
 	struct trunk_set *s = t->set;
 	const struct fabric_node *n;
 	struct fabric_port_info info;
 
-	t->remote = fabric_remote(s->fabric, index);
+	t->remote = r;
 	t->retry.fn = on_retry;
+	t->swapped_wait = TRUNK_SWAPPED_WAIT;
 	list_init(&t->requests);
+	list_init(&t->sibling);
+	list_init(&t->extra);
 	n = fabric_port_node(fabric_remote_local(t->remote));
 	fabric_port_info(fabric_remote_local(t->remote), &info);
-	t->guid = fabric_node_guid(n);
+	t->guid = guid;
 	t->type = fabric_node_type(n);
 	t->port = info.num;
 	t->peer_guid = tt->peer_guid;
@@ -580,24 +628,53 @@ static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_
 		t->listener = listener_get(s, t, err, err_len);
 		return t->listener != NULL;
 	}
-	connector_add(s, t);
+	if (!connector_add(s, t)) {
+		snprintf(err, err_len, "out of memory");
+		return false;
+	}
 	if (t->number < TRUNK_LINKS)
 		return true;
 	snprintf(err, err_len, "more than %u trunks connect to %s", TRUNK_LINKS, t->address);
 	return false;
 }
 
-/* Sorts GUIDs and trunks for lookups by hellos. */
-static void set_sort(struct trunk_set *s)
+static void trunk_fini(struct trunk *t)
+{
+	free(t->address);
+	if (t->key)
+		explicit_bzero(t->key, t->key_len);
+	explicit_bzero(&t->tls_key, sizeof(t->tls_key));
+	free(t->key);
+}
+
+/* Sorts trunks for lookups by hellos. False: no memory. */
+static bool set_sort(struct trunk_set *s)
+{
+	struct trunk **by_port, *t;
+	u32 n = 0, i;
+
+	while (trunk_at(s, n))
+		n++;
+	by_port = realloc(s->by_port, (n + 1) * sizeof(*by_port));
+	if (!by_port)
+		return false;
+	s->by_port = by_port;
+	for (i = 0; i < s->ntrunks; i++)
+		by_port[i] = &s->trunks[i];
+	list_for_each (t, &s->extra, extra)
+		by_port[i++] = t;
+	s->nby_port = n;
+	qsort(by_port, n, sizeof(*by_port), by_port_compare);
+	return true;
+}
+
+static void set_sort_guids(struct trunk_set *s)
 {
 	u32 i, n = fabric_node_count(s->fabric);
 
 	for (i = 0; i < n; i++)
 		s->guids[i] = fabric_node_guid(fabric_node(s->fabric, i));
 	qsort(s->guids, n, sizeof(*s->guids), guid_compare);
-	for (i = 0; i < s->ntrunks; i++)
-		s->by_port[i] = &s->trunks[i];
-	qsort(s->by_port, s->ntrunks, sizeof(*s->by_port), by_port_compare);
 }
 
 struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const struct fabric_topology *topo, char *err,
@@ -609,44 +686,137 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 	if (s) {
 		s->loop = loop;
 		list_init(&s->rings);
+		list_init(&s->extra);
 		s->poller = (struct loop_poller){ .poll = trunk_conn_poll, .sleep = trunk_conn_sleep };
 		loop_poller_add(loop, &s->poller);
 		s->fabric = f;
 		s->trunks = calloc(topo->ntrunks + 1u, sizeof(*s->trunks));
-		s->by_port = calloc(topo->ntrunks + 1u, sizeof(*s->by_port));
 		s->guids = calloc(fabric_node_count(f) + 1u, sizeof(*s->guids));
+		/* trunks of faults listen at one more address, and connect to those of other shards */
 		s->listeners = calloc(topo->ntrunks + 1u, sizeof(*s->listeners));
-		s->connectors = calloc(topo->ntrunks + 1u, sizeof(*s->connectors));
+		s->connectors = calloc(topo->ntrunks + FABRIC_SHARDS_MAX, sizeof(*s->connectors));
 	}
-	if (!s || !s->trunks || !s->by_port || !s->guids || !s->listeners || !s->connectors) {
+	if (!s || !s->trunks || !s->guids || !s->listeners || !s->connectors) {
 		snprintf(err, err_len, "out of memory");
 		trunk_set_destroy(s);
 		return NULL;
 	}
 	while (ok && s->ntrunks < topo->ntrunks) {
+		struct fabric_remote *r = fabric_remote(f, s->ntrunks);
 		struct trunk *t = &s->trunks[s->ntrunks];
 
 		t->set = s;
-		ok = trunk_init(t, s->ntrunks, &topo->trunks[s->ntrunks], err, err_len);
+		ok = trunk_init(t, r, fabric_node_guid(fabric_port_node(fabric_remote_local(r))),
+				&topo->trunks[s->ntrunks], err, err_len);
 		s->ntrunks++;
 	}
+	if (ok && !set_sort(s)) {
+		snprintf(err, err_len, "out of memory");
+		ok = false;
+	}
 	if (ok) {
-		set_sort(s);
+		set_sort_guids(s);
 		return s;
 	}
 	trunk_set_destroy(s);
 	return NULL;
 }
 
+/* Ends its session and the requests for it. */
+static void trunk_end(struct trunk *t)
+{
+	loop_timer_cancel(&t->retry);
+	while (!list_empty(&t->requests))
+		trunk_message_refuse(list_first(&t->requests, struct trunk_request, link)->conn,
+				     list_first(&t->requests, struct trunk_request, link)->number, TRUNK_BUSY);
+	if (t->conn)
+		trunk_message_end(t);
+}
+
+static struct trunk *trunk_of(const struct trunk_set *s, const struct fabric_remote *r)
+{
+	struct trunk *t;
+	u32 i;
+
+	for (i = 0; (t = trunk_at(s, i)); i++)
+		if (t->remote == r)
+			break;
+	return t;
+}
+
+void trunk_set_suspend(struct trunk_set *s, struct fabric_remote *r, bool suspended)
+{
+	struct trunk *t = trunk_of(s, r);
+	struct trunk_connector *k = t->connector;
+
+	t->suspended = suspended;
+	if (suspended) {
+		trunk_end(t);
+		return;
+	}
+	if (!k)
+		return;
+	k->wait = 0;
+	t->swapped_wait = TRUNK_SWAPPED_WAIT;
+	if (k->conn)
+		on_retry(&t->retry, loop_now(s->loop));
+	else if (!k->resolve)
+		loop_timer_set(s->loop, &k->retry, 0);
+}
+
+static void trunk_destroy(struct trunk *t)
+{
+	trunk_end(t);
+	list_del(&t->sibling);
+	list_del(&t->extra);
+	fabric_remote_attach(t->remote, NULL, NULL);
+	trunk_fini(t);
+	free(t);
+}
+
+int trunk_set_add(struct trunk_set *s, struct fabric_remote *r, u64 guid, const struct fabric_topology_trunk *tt,
+		  char *err, size_t err_len)
+{
+	struct trunk *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		snprintf(err, err_len, "out of memory");
+		return -ENOMEM;
+	}
+	t->set = s;
+	t->suspended = true;
+	if (!trunk_init(t, r, guid, tt, err, err_len)) {
+		trunk_destroy(t);
+		return -EINVAL;
+	}
+	list_add(&s->extra, &t->extra);
+	if (set_sort(s))
+		return 0;
+	snprintf(err, err_len, "out of memory");
+	trunk_destroy(t);
+	return -ENOMEM;
+}
+
+void trunk_set_remove(struct trunk_set *s, struct fabric_remote *r)
+{
+	struct trunk *t = trunk_of(s, r);
+	u32 i, n = 0;
+
+	for (i = 0; i < s->nby_port; i++)
+		if (s->by_port[i] != t)
+			s->by_port[n++] = s->by_port[i];
+	s->nby_port = n;
+	trunk_destroy(t);
+}
+
 void trunk_set_destroy(struct trunk_set *s)
 {
+	struct trunk *t;
 	u32 i;
 
 	if (!s)
 		return;
-	for (i = 0; i < s->ntrunks; i++) {
-		struct trunk *t = &s->trunks[i];
-
+	for (i = 0; (t = trunk_at(s, i)); i++) {
 		if (t->conn)
 			trunk_conn_destroy(t->conn);
 		loop_timer_cancel(&t->retry);
@@ -661,17 +831,13 @@ void trunk_set_destroy(struct trunk_set *s)
 		if (s->connectors[i].resolve)
 			trunk_resolve_cancel(s->connectors[i].resolve);
 		loop_timer_cancel(&s->connectors[i].retry);
+		free(s->connectors[i].address);
 	}
 	loop_poller_del(&s->poller);
-	for (i = 0; i < s->ntrunks; i++) {
-		struct trunk *t = &s->trunks[i];
-
-		free(t->address);
-		if (t->key)
-			explicit_bzero(t->key, t->key_len);
-		explicit_bzero(&t->tls_key, sizeof(t->tls_key));
-		free(t->key);
-	}
+	for (i = 0; i < s->ntrunks; i++)
+		trunk_fini(&s->trunks[i]);
+	while (!list_empty(&s->extra))
+		trunk_destroy(list_first(&s->extra, struct trunk, extra));
 	free(s->trunks);
 	free(s->by_port);
 	free(s->guids);

@@ -39,11 +39,25 @@ struct trunk_set;
 struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const struct fabric_topology *topo, char *err,
 				   size_t err_len);
 void trunk_set_destroy(struct trunk_set *s); /* NULL is harmless */
+
+/*
+ * For faults that swap cables: adds a suspended trunk at the local port of @r, whose node has @guid in the topology; of
+ * @tt address, listen and peer are used. 0, or -errno and a line in @err. Indices below are those of the topology's
+ * trunks, then of these.
+ */
+int trunk_set_add(struct trunk_set *s, struct fabric_remote *r, u64 guid, const struct fabric_topology_trunk *tt,
+		  char *err, size_t err_len);
+void trunk_set_remove(struct trunk_set *s, struct fabric_remote *r);
+/* A suspended trunk ends its session, and has none until it is resumed. */
+void trunk_set_suspend(struct trunk_set *s, struct fabric_remote *r, bool suspended);
+
 bool trunk_set_has_tcp(const struct trunk_set *s);
 u32 trunk_set_links_down(const struct trunk_set *s); /* trunks whose links are not up */
 
 struct trunk_info {
 	const struct fabric_port *port; /* the port here */
+	const struct fabric_node *peer; /* a node of another daemon */
+	u8 num, peer_port;              /* numbers of both ports */
 	const char *address;
 	bool listens, connected, tls;
 };

@@ -26,7 +26,8 @@
 #define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* limit for the handshake */
 #define TRUNK_REFUSED_TIME \
 	(1 * NSEC_PER_SEC) /* until the listener closes a connection without a trunk that it has refused */
-#define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC) /* until a trunk that the listener has refused tries again */
+#define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC)   /* until a trunk that the listener has refused tries again */
+#define TRUNK_SWAPPED_WAIT  (10 * NSEC_PER_MSEC) /* first delay, while the other end's fault is cleared */
 #define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces another one */
 #define TRUNK_UNKNOWN_LOCAL 1024         /* on a Unix socket, to which only programs of the user connect */
 #define TRUNK_REQUESTS      16           /* hellos that wait for AUTH on a connection without a ready trunk */
@@ -84,7 +85,8 @@ enum trunk_refusal {
 	TRUNK_BAD_KEY,
 	TRUNK_BAD_PORT,
 	TRUNK_BUSY,
-	TRUNK_BAD_TLS /* of the connection: one end uses TLS, and the other one does not */
+	TRUNK_BAD_TLS, /* of the connection: one end uses TLS, and the other one does not */
+	TRUNK_SWAPPED  /* a fault has put the sender's end of the cable into another port; it is not counted */
 };
 
 struct trunk_refuse {
@@ -160,7 +162,7 @@ struct trunk_listener {
 	struct loop_fd w;
 	struct socket_path path; /* of a Unix socket */
 	bool tls;
-	const char *address; /* as text */
+	char *address;       /* as text */
 	struct list unknown; /* connections without a trunk */
 	u32 nunknown;
 };
@@ -172,10 +174,10 @@ struct trunk_connector {
 	bool named, unresolved;              /* the address is a name; which the last attempt did not resolve */
 	struct trunk_resolve *resolve;       /* in progress; NULL */
 	u32 attempts;                        /* at addresses of the name */
-	const char *address;                 /* as text */
+	char *address;                       /* as text */
 	const struct trunk_tls_key *tls_key; /* NULL: no TLS */
 	struct list trunks;
-	u32 ntrunks;
+	u32 ntrunks;             /* that were ever added: the next link number */
 	struct trunk_conn *conn; /* NULL: not connected */
 	struct loop_timer retry;
 	u64 wait, since; /* loop clock, ns: the next retry's delay; when a trunk became ready first */
@@ -285,6 +287,8 @@ struct trunk {
 	struct trunk_listener *listener;   /* NULL: it connects */
 	struct trunk_connector *connector; /* NULL: it listens */
 	struct list sibling;               /* in trunk_connector.trunks */
+	struct list extra;                 /* in trunk_set.extra */
+	bool suspended;                    /* by a fault that has swapped its cable */
 	u32 number;                        /* link number, if it connects */
 	struct trunk_address at;           /* len 0: a name, resolved at each attempt to connect */
 	char *address;
@@ -299,6 +303,7 @@ struct trunk {
 	struct trunk_session s;
 	struct list requests;    /* at its listener, of any connections */
 	struct loop_timer retry; /* after a refusal */
+	u64 swapped_wait;        /* ns: the next delay after TRUNK_SWAPPED */
 	bool cable;              /* plugged or pulled here, which has not been sent to the peer ... */
 	bool unplugged;          /* ... or was the last such change sent: pulled */
 	u32 changes;             /* of the peer's end of the link in this second, on any connection ... */
@@ -311,8 +316,10 @@ struct trunk_set {
 	struct fabric *fabric;
 	struct trunk *trunks;
 	u32 ntrunks;
-	struct trunk **by_port; /* the trunks by GUID and port number */
-	u64 *guids;             /* of the fabric's nodes, sorted */
+	struct list extra;      /* trunks of faults that have swapped cables */
+	struct trunk **by_port; /* all trunks by GUID and port number */
+	u32 nby_port;
+	u64 *guids; /* of the fabric's nodes, sorted */
 	struct trunk_listener *listeners;
 	u32 nlisteners;
 	struct trunk_connector *connectors;
@@ -332,7 +339,8 @@ void trunk_connector_opened(struct trunk_connector *k); /* its connection is est
 void trunk_connector_lost(struct trunk_connector *k);   /* its connection is closed */
 /* Counts @n changes of the peer's end of the link. False: there are more than TRUNK_CHANGES in this second. */
 bool trunk_count_changes(struct trunk *t, u32 n);
-void trunk_refused(struct trunk *t); /* a trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT */
+/* A trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT, or @soon, and then in twice the time. */
+void trunk_refused(struct trunk *t, bool soon);
 
 /* resolve.c */
 /*
@@ -402,6 +410,7 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep);
  */
 bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len);
 bool trunk_message_violation(struct trunk_conn *c, const char *what); /* false */
+void trunk_message_end(struct trunk *t);                              /* ends its session, and says so to the peer */
 /* Refuses the trunk or the request of a link number, or the number itself. False: the connection has ended. */
 bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal why);
 void trunk_message_fill_hello(const struct trunk *t, struct trunk_hello *h); /* except for its nonce */

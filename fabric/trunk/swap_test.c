@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Swap faults of cables of two daemons: trunks that are suspended, added and removed. */
+#include "fabric/fault.h"
+#include "fabric/trunk/trunk_fixture.h"
+
+#define SHAPE "leafs 2 spines 1 hosts 2"
+
+static struct side side[2]; /* h1, h2, leaf1, spine1 are in the first one, h3, h4, leaf2 in the second */
+static struct fabric_topology *whole;
+static struct fault *armed[2];
+static u32 far; /* the next shard to which a swap needs a trunk and gets none, plus 1; 0: none */
+
+static char *address(void *ctx, u32 shard)
+{
+	char path[sizeof(test_path) + 2];
+
+	snprintf(path, sizeof(path), "%s.%u", test_path, shard);
+	return strdup(path);
+}
+
+static int cable_add(void *ctx, struct fabric_remote *r, const struct fabric_end *own, const struct fabric_end *peer,
+		     char *err, size_t err_len)
+{
+	struct side *s = ctx;
+	struct fabric_topology_trunk tt = { .listen = s == &side[0],
+					    .peer_guid = peer->node->guid,
+					    .peer_port = peer->num,
+					    .address = address(NULL, 0) };
+	int rc = trunk_set_add(s->set, r, own->node->guid, &tt, err, err_len);
+
+	free(tt.address);
+	if (!rc && far && !--far) {
+		trunk_set_remove(s->set, r);
+		rc = -ENOMEM;
+	}
+	return rc;
+}
+
+static void cable_remove(void *ctx, struct fabric_remote *r)
+{
+	trunk_set_remove(((struct side *)ctx)->set, r);
+}
+
+static void cable_suspend(void *ctx, struct fabric_remote *r, bool suspended)
+{
+	trunk_set_suspend(((struct side *)ctx)->set, r, suspended);
+}
+
+static const struct fabric_cable_ops cable_ops = { .add = cable_add, .remove = cable_remove, .suspend = cable_suspend };
+
+static void swap_start(void)
+{
+	struct fabric_shard at = { .count = 2, .address = address };
+	char err[300];
+
+	snprintf(test_path, sizeof(test_path), "/tmp/muslin-swap-%d", getpid());
+	test_loop = loop_create_virtual();
+	whole = fabric_topology_parse(SHAPE, strlen(SHAPE), "test", err, sizeof(err));
+	fabric_topology_assign(whole, 2);
+	for (at.index = 0; at.index < 2; at.index++) {
+		struct side *s = &side[at.index];
+
+		s->topo = fabric_topology_parse(SHAPE, strlen(SHAPE), "test", err, sizeof(err));
+		fabric_topology_shard(s->topo, &at, err, sizeof(err));
+		s->f = fabric_create(test_loop, s->topo, 1);
+		side_connect(s);
+		fabric_set_whole(s->f, whole, at.index);
+		fabric_set_cables(s->f, &cable_ops, s);
+	}
+	test_run(NSEC_PER_SEC);
+}
+
+static void swap_stop(void)
+{
+	side_stop(&side[1]);
+	side_stop(&side[0]);
+	fabric_topology_destroy(whole);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+static bool arm(u32 i, const char *text)
+{
+	char err[300];
+
+	armed[i] = fault_add(fabric_faults(side[i].f), text, err, sizeof(err));
+	if (!armed[i])
+		printf("%s: %s\n", text, err);
+	return armed[i];
+}
+
+static bool refused(u32 i, const char *text, const char *why)
+{
+	char err[300] = "";
+	struct fault *ft = fault_add(fabric_faults(side[i].f), text, err, sizeof(err));
+
+	if (ft || !strstr(err, why))
+		printf("%s: %s\n", text, ft ? "armed" : err);
+	return !ft && strstr(err, why);
+}
+
+/* Is the port's link up, and to that port? */
+static bool up(u32 i, const char *node, u32 num, const char *peer, u32 peer_num)
+{
+	struct fabric_port *p = fabric_node_port(fabric_node_find(side[i].f, node), num);
+
+	return p->info->state == PORT_STATE_INIT && !strcmp(p->peer->node->name, peer) && p->peer->num == peer_num;
+}
+
+static bool is_topology(void)
+{
+	return up(0, "h1", 1, "leaf1", 1) && up(0, "h2", 1, "leaf1", 2) && up(0, "leaf1", 3, "spine1", 1) &&
+	       up(0, "spine1", 2, "leaf2", 3) && up(1, "leaf2", 3, "spine1", 2) && up(1, "h3", 1, "leaf2", 1) &&
+	       up(1, "h4", 1, "leaf2", 2);
+}
+
+/* None: a suspended trunk, or one that a fault has removed, does not count as a wrong peer. */
+static u64 refusals(void)
+{
+	u64 n = 0;
+	u32 i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = TRUNK_CTR_REFUSED_HELLO; k <= TRUNK_CTR_REFUSED_BY_PEER; k++)
+			n += side_counter(&side[i], (enum trunk_counter)k);
+	return n;
+}
+
+static const struct {
+	const char *lines[2], *what;
+	struct {
+		u32 side;
+		const char *node;
+		u32 num;
+		const char *peer;
+		u32 peer_num;
+	} now[4];
+} swaps[] = {
+	{ { "h2 swap with=h4", "h4 swap with=h2" },
+	  "two hosts",
+	  { { 0, "h2", 1, "leaf2", 2 },
+	    { 1, "leaf2", 2, "h2", 1 },
+	    { 1, "h4", 1, "leaf1", 2 },
+	    { 0, "leaf1", 2, "h4", 1 } } },
+	{ { "spine1:2 swap with=leaf1:1", "leaf2:3 swap with=h1" },
+	  "the trunk, and a cable of one daemon",
+	  { { 0, "spine1", 2, "h1", 1 },
+	    { 0, "h1", 1, "spine1", 2 },
+	    { 0, "leaf1", 1, "leaf2", 3 },
+	    { 1, "leaf2", 3, "leaf1", 1 } } },
+	{ { "h1:1 swap with=leaf2:3", "leaf2:3 swap with=h1:1" },
+	  "the trunk and a cable, by their other ends",
+	  { { 0, "h1", 1, "spine1", 2 },
+	    { 0, "spine1", 2, "h1", 1 },
+	    { 0, "leaf1", 1, "leaf2", 3 },
+	    { 1, "leaf2", 3, "leaf1", 1 } } },
+};
+
+static void test_swaps(void)
+{
+	u32 i, k, order;
+	bool ok;
+
+	swap_start();
+	row(0, "the topology", is_topology());
+	/* In both orders of the daemons, and so that stand-ins are used again. */
+	for (i = 0; i < 2 * ARRAY_SIZE(swaps); i++) {
+		order = i & 1;
+		ok = arm(order, swaps[i / 2].lines[order]) && arm(!order, swaps[i / 2].lines[!order]);
+		test_run(NSEC_PER_SEC);
+		for (k = 0; k < 4 && ok; k++)
+			ok = up(swaps[i / 2].now[k].side, swaps[i / 2].now[k].node, swaps[i / 2].now[k].num,
+				swaps[i / 2].now[k].peer, swaps[i / 2].now[k].peer_num);
+		row(10 + (int)i, swaps[i / 2].what, ok);
+		fault_remove(armed[order]);
+		test_run(50 * NSEC_PER_MSEC);
+		row(20 + (int)i, "one daemon alone: no link", !is_topology());
+		fault_remove(armed[!order]);
+		test_run(NSEC_PER_SEC);
+		row(30 + (int)i, "again as in the topology", is_topology());
+	}
+	row(40, "no peer was refused in the end", side_counter(&side[0], TRUNK_CTR_REFUSED_BUSY) == 0);
+	ok = arm(0, "h2 swap with=h4 for=100ms") && arm(1, "h4 swap with=h2 for=100ms");
+	test_run(50 * NSEC_PER_MSEC);
+	row(41, "for=", ok && up(0, "h2", 1, "leaf2", 2));
+	test_run(NSEC_PER_SEC);
+	row(42, "has ended", is_topology());
+	fault_remove(armed[0]);
+	fault_remove(armed[1]);
+	row(43, "and no effect when it is cleared", is_topology());
+	swap_stop();
+}
+
+static void test_swaps_refused(void)
+{
+	swap_start();
+	row(50, "packets", refused(0, "h1 swap with=h3 nth=1", "takes no keys of packets"));
+	row(51, "one cable", refused(0, "spine1:2 swap with=leaf2:3", "the other end of the same cable"));
+	row(52, "the same port", refused(0, "spine1:2 swap with=spine1:2", "the same port"));
+	row(53, "no port", refused(0, "h1 swap with=leaf2", "which port?"));
+	row(54, "no such port", refused(0, "h1 swap with=leaf2:9", "the ports of leaf2 are 1 to 3"));
+	row(55, "no node", refused(0, "h1 swap with=h9", "there is no such node"));
+	far = 2;
+	row(56, "no trunk for the second cable", refused(0, "h1 swap with=h3", ""));
+	row(57, "has no effect", arm(0, "h1 swap with=h3") && arm(1, "h3 swap with=h1"));
+	test_run(NSEC_PER_SEC);
+	row(58, "swapped", up(0, "h1", 1, "leaf2", 1) && up(1, "h3", 1, "leaf1", 1));
+	row(59, "twice", refused(0, "h1 swap with=h4", "the cable of h1:1 is swapped already"));
+	row(60, "its peer, too", refused(0, "leaf1:1 swap with=leaf1:2", "swapped already"));
+	fabric_set_cables(side[0].f, NULL, NULL);
+	row(61, "without trunks for faults", refused(0, "h2 swap with=h4", "muslin up --shards"));
+	fabric_set_cables(side[0].f, &cable_ops, &side[0]);
+	swap_stop(); /* while it is armed */
+}
+
+/* A daemon that has no such fault refuses the trunk; the other one tries again. */
+static void test_half_a_swap(void)
+{
+	swap_start();
+	arm(1, "h4 swap with=h2");
+	test_run(3 * NSEC_PER_SEC);
+	row(70, "no link", !up(1, "h4", 1, "leaf1", 2) && up(0, "h2", 1, "leaf1", 2) && refusals());
+	arm(0, "h2 swap with=h4");
+	test_run(6 * NSEC_PER_SEC);
+	row(71, "the other half", up(1, "h4", 1, "leaf1", 2) && up(0, "h2", 1, "leaf2", 2));
+	fault_remove(armed[0]);
+	fault_remove(armed[1]);
+	test_run(NSEC_PER_SEC);
+	row(72, "cleared", is_topology());
+	swap_stop();
+}
+
+int main(void)
+{
+	log_level = LOG_ERROR;
+	test_swaps();
+	test_swaps_refused();
+	test_half_a_swap();
+	return rows_end();
+}
