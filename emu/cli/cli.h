@@ -28,6 +28,7 @@ json_t *cli_request(int sock, json_t *req);
 /* cli_shard.c: number of daemons of the fabric. */
 unsigned int cli_shards(void);
 void cli_shard_rundir(unsigned int shard, struct rundir *r); /* run directory of that daemon */
+int cli_try_shard(unsigned int shard);                       /* -1: that daemon is not up */
 int cli_connect_shard(unsigned int shard);                   /* exits if that daemon is not up */
 /*
  * Connects to the first daemon from *shard on that is up, and sets *shard; writes a line about each that is not. -1: there

@@ -40,63 +40,127 @@ static void print_fault(const json_t *f)
 	       cli_text(f, "fault"), cli_number(f, "hits") ? "" : "  (never fired)");
 }
 
-/* Adds the fault in each daemon that is up, with a number of its own: in all, or with an error in none. */
-static void fault_add_all(json_t *req)
-{
-	long long added[CLI_SHARDS_MAX];
-	unsigned int n = 0, i;
-	bool refused = false;
+/* Numbers of a fault that was added in several daemons: in all, or with an error in none. */
+struct added {
+	long long id[CLI_SHARDS_MAX];
+	unsigned int n;
 	char err[1024];
-	json_t *f, *undo;
+};
+
+/* Adds the fault in one more daemon. False: it refuses. */
+static bool fault_add_at(struct added *a, int sock, json_t *req)
+{
+	json_t *f = ctl_call(sock, req, -1, a->err, sizeof(a->err));
+
+	close(sock);
+	if (f)
+		a->id[a->n++] = cli_number(f, "id");
+	json_decref(f);
+	return f;
+}
+
+static unsigned int fault_shard(long long id)
+{
+	return (unsigned int)(id - 1) % cli_shards(); /* each daemon uses every n-th number */
+}
+
+/* Clears it again in the daemons that did not refuse, and exits with the error of the one that did. */
+static void fault_refused(const struct added *a)
+{
+	unsigned int i;
+	json_t *undo;
 	int sock;
 
-	for (i = 0; !refused && (sock = cli_connect_next(&i, n)) >= 0; i++) {
-		f = ctl_call(sock, req, -1, err, sizeof(err));
-		close(sock);
-		refused = !f;
-		if (f)
-			added[n++] = cli_number(f, "id");
-		json_decref(f);
-	}
-	for (i = 0; i < n; i++) {
-		if (!refused) {
-			printf("%lld\n", added[i]);
-			continue;
-		}
-		sock = cli_connect_shard((unsigned int)(added[i] - 1) % cli_shards());
-		undo = json_pack("{s:s, s:s, s:I}", "command", "fault", "op", "clear", "id", (json_int_t)added[i]);
+	for (i = 0; i < a->n; i++) {
+		sock = cli_connect_shard(fault_shard(a->id[i]));
+		undo = json_pack("{s:s, s:s, s:I}", "command", "fault", "op", "clear", "id", (json_int_t)a->id[i]);
 		json_decref(cli_request(sock, undo));
 		close(sock);
 	}
-	if (refused)
-		cli_fail(CLI_ERROR, "%s", err);
+	cli_fail(CLI_ERROR, "%s", a->err);
 }
 
-/* A fault at @place was refused: exits if its second node is why, since another daemon has that. */
-static void fault_check_with(const char *place, const char *with)
+/* Adds the fault in each daemon that is up. */
+static void fault_add_all(json_t *req)
 {
-	struct rundir at;
-	int sock = cli_find_place(place);
+	struct added a = { .n = 0 };
+	unsigned int i;
+	int sock;
 
-	if (sock < 0)
-		return;
+	for (i = 0; (sock = cli_connect_next(&i, a.n)) >= 0; i++)
+		if (!fault_add_at(&a, sock, req))
+			fault_refused(&a);
+	for (i = 0; i < a.n; i++)
+		printf("%lld\n", a.id[i]);
+}
+
+/*
+ * The lines, each with the number of its daemon, of a fault that exchanges cables of several daemons; empty: it is of
+ * one daemon.
+ */
+static json_t *fault_parts(int sock, const char *line)
+{
+	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "parts", "fault", line), *parts;
+
+	parts = cli_request(sock, req);
 	close(sock);
-	at = cli_place;
-	sock = cli_find_place(with);
-	if (sock < 0)
+	return parts;
+}
+
+/* Adds a fault in each of its daemons, and writes the number of the one that has its place. */
+static void fault_add_parts(const json_t *parts)
+{
+	struct rundir own = cli_place, r;
+	struct added a = { .n = 0 };
+	json_t *part, *req;
+	unsigned int shard;
+	size_t i;
+
+	json_array_foreach(parts, i, part) /* fails if one of them is not up */
+		close(cli_connect_shard((unsigned int)cli_number(part, "shard")));
+	json_array_foreach(parts, i, part)
+	{
+		shard = (unsigned int)cli_number(part, "shard");
+		req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", cli_text(part, "fault"));
+		if (!fault_add_at(&a, cli_connect_shard(shard), req))
+			fault_refused(&a);
+		json_decref(req);
+		cli_shard_rundir(shard, &r);
+		if (!strcmp(r.name, own.name))
+			printf("%lld\n", a.id[a.n - 1]);
+	}
+}
+
+/* Clears the parts of a cleared fault in the other daemons. */
+static void fault_clear_parts(const json_t *f)
+{
+	unsigned int own = fault_shard(cli_number(f, "id")), shard;
+	json_t *parts, *part, *req;
+	char err[1024];
+	size_t i;
+	int sock;
+
+	if (cli_shards() == 1 || !strstr(cli_text(f, "fault"), " swap "))
 		return;
-	close(sock);
-	if (strcmp(cli_place.name, at.name) != 0)
-		cli_fail(CLI_ERROR, "with=%s: this fault needs two places of one daemon: %s has %s, and %s has %s",
-			 with, at.name, place, cli_place.name, with);
+	parts = fault_parts(cli_connect_shard(own), cli_text(f, "fault"));
+	json_array_foreach(parts, i, part)
+	{
+		shard = (unsigned int)cli_number(part, "shard");
+		sock = shard == own ? -1 : cli_try_shard(shard);
+		if (sock < 0)
+			continue;
+		req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "fault", cli_text(part, "fault"));
+		json_decref(ctl_call(sock, req, -1, err, sizeof(err)));
+		close(sock);
+		json_decref(req);
+	}
+	json_decref(parts);
 }
 
 static int fault_add(int argc, char **argv)
 {
-	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", fault_join(argc, argv)),
-	       *f;
-	char err[1024];
-	int i;
+	const char *line = fault_join(argc, argv);
+	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", line), *parts, *f;
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is not valid UTF-8");
@@ -105,14 +169,17 @@ static int fault_add(int argc, char **argv)
 		json_decref(req);
 		return CLI_OK;
 	}
-	f = ctl_call(cli_connect_place(argv[0]), req, -1, err, sizeof(err));
-	if (!f) {
-		for (i = 1; i < argc; i++)
-			if (!strncmp(argv[i], "with=", 5))
-				fault_check_with(argv[0], argv[i] + 5);
-		cli_fail(CLI_ERROR, "%s", err);
+	if (cli_shards() > 1 && !strcmp(argv[1], "swap")) {
+		parts = fault_parts(cli_connect_place(argv[0]), line);
+		if (json_array_size(parts)) {
+			fault_add_parts(parts);
+			json_decref(parts);
+			json_decref(req);
+			return CLI_OK;
+		}
+		json_decref(parts);
 	}
-	json_decref(req);
+	f = cli_request(cli_connect_place(argv[0]), req);
 	printf("%lld\n", cli_number(f, "id"));
 	json_decref(f);
 	return CLI_OK;
@@ -152,14 +219,18 @@ static int fault_clear(int argc, char **argv)
 		json_object_set_new(req, "id", json_integer(id));
 	else if (argc)
 		json_object_set_new(req, "place", json_string(argv[0]));
-	/* The daemon derives from the number: each uses every n-th one. */
 	if (id > 0)
-		gone = cli_request(cli_connect_shard((unsigned int)(id - 1) % cli_shards()), req);
+		gone = cli_request(cli_connect_shard(fault_shard(id)), req);
 	else if (argc && strcmp(argv[0], "all") != 0)
 		gone = cli_request(cli_connect_place(argv[0]), req);
 	else
 		gone = cli_request_all(req);
-	json_array_foreach(gone, i, f) print_fault(f);
+	json_array_foreach(gone, i, f)
+	{
+		print_fault(f);
+		if (id > 0 || (argc && strcmp(argv[0], "all") != 0))
+			fault_clear_parts(f);
+	}
 	json_decref(gone);
 	return CLI_OK;
 }

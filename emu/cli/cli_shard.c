@@ -72,6 +72,13 @@ static void shard_none(char *err, size_t err_len)
 	snprintf(err, err_len, "fabric %s has just been started; try again", cli_run.name);
 }
 
+int cli_try_shard(unsigned int shard)
+{
+	char err[1024];
+
+	return shard_try_connect(shard, err, sizeof(err));
+}
+
 int cli_connect_shard(unsigned int shard)
 {
 	char err[1024];

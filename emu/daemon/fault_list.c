@@ -513,8 +513,94 @@ static bool fault_list_at(const struct armed_fault *ft, const char *place, const
 	return n && n == ft->node && (!port || port == ft->port);
 }
 
-/* Clears faults by number, by place (including its ports), or all; returns them as listed before. */
-static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
+/*
+ * A fault that exchanges cables of several daemons: the ends of these, by fabric_whole_cables(), and the words of its
+ * line. False: it is another one, or is refused when it is added.
+ */
+static bool fault_list_cables(struct daemon *d, const char *text, struct spec_words *w, struct fabric_end end[4])
+{
+	char err[200];
+	u32 k, i;
+
+	if (d->opt.shards < 2 || spec_split(w, text, err, sizeof(err)))
+		return false;
+	for (k = 2; k < w->n && strncmp(w->word[k], "with=", 5); k++)
+		;
+	if (k >= w->n || strcmp(w->word[1], "swap") ||
+	    fabric_whole_cables(d->fabric, w->word[0], w->word[k] + 5, end, err, sizeof(err)))
+		return false;
+	for (i = 1; i < 4 && end[i].node->shard == end[0].node->shard; i++)
+		;
+	return i < 4;
+}
+
+static bool end_is(const struct fabric_end *a, const struct fabric_end *b)
+{
+	return a->node == b->node && a->num == b->num;
+}
+
+/* Whether two lines exchange the same cables, each named by one of its ends. */
+static bool fault_list_same_cables(struct daemon *d, const char *a, const char *b)
+{
+	struct fabric_end x[4], y[4];
+	struct spec_words w;
+	u32 i;
+
+	if (!fault_list_cables(d, a, &w, x) || !fault_list_cables(d, b, &w, y))
+		return false;
+	for (i = 0; i < 4 && !(end_is(&x[0], &y[i]) && end_is(&x[2], &y[i ^ 2])); i++)
+		;
+	return i < 4;
+}
+
+/* The line of @w with the places of two ends instead. NULL: too long. */
+static json_t *fault_list_part(const struct spec_words *w, const struct fabric_end *place,
+			       const struct fabric_end *with)
+{
+	const char *quote = spec_quote(place->node->name);
+	char line[sizeof(w->text)], word[FABRIC_NAME_MAX + 16];
+	size_t at;
+	u32 i;
+
+	at = (size_t)snprintf(line, sizeof(line), "%s%s:%u%s", quote, place->node->name, place->num, quote);
+	for (i = 1; i < w->n && at < sizeof(line); i++) {
+		bool is_with = !strncmp(w->word[i], "with=", 5);
+
+		snprintf(word, sizeof(word), "with=%s:%u", with->node->name, with->num);
+		quote = spec_quote(is_with ? word : w->word[i]);
+		at += (size_t)snprintf(line + at, sizeof(line) - at, " %s%s%s", quote, is_with ? word : w->word[i],
+				       quote);
+	}
+	return at < sizeof(line) ? json_string(line) : NULL;
+}
+
+/*
+ * A fault that exchanges cables of several daemons is armed in each of these, with a line that begins with an end of a
+ * cable there. An array of these lines and daemons, in the order of the latter; empty: the line is for one daemon.
+ */
+static json_t *cmd_parts(struct daemon *d, const char *text)
+{
+	json_t *parts = json_array();
+	struct fabric_end end[4];
+	struct spec_words w;
+	u32 shard, i;
+
+	for (shard = 0; fault_list_cables(d, text, &w, end) && shard < d->opt.shards; shard++) {
+		for (i = 0; i < 4 && end[i].node->shard != shard; i++)
+			;
+		if (i < 4)
+			json_array_append_new(
+				parts, json_pack("{s:i, s:o}", "shard", (int)shard, "fault",
+						 i ? fault_list_part(&w, &end[i], &end[i ^ 2]) : json_string(text)));
+	}
+	return parts;
+}
+
+/*
+ * Clears faults by number, by place (including its ports), all, or that which exchanges the same cables as @line;
+ * returns them as listed before.
+ */
+static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place, const char *line)
 {
 	bool whole = place && place_is_all(place); /* any place */
 	u32 port = 0;
@@ -523,7 +609,8 @@ static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const c
 	struct armed_fault *ft, *tmp;
 
 	list_for_each_safe (ft, tmp, &d->faults, link) {
-		if ((id && ft->id != id) || (place && !whole && !fault_list_at(ft, place, n, port)))
+		if ((id && ft->id != id) || (place && !whole && !fault_list_at(ft, place, n, port)) ||
+		    (line && !fault_list_same_cables(d, ft->text, line)))
 			continue;
 		json_array_append_new(gone, fault_json(d, ft));
 		fault_list_remove(d, ft);
@@ -555,7 +642,9 @@ json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req,
 		return all;
 	}
 	if (!strcmp(op, "clear") && id >= 0 && id <= UINT32_MAX)
-		return cmd_clear(d, c, (u32)id, place);
+		return cmd_clear(d, c, (u32)id, place, text);
+	if (!strcmp(op, "parts") && text)
+		return cmd_parts(d, text);
 	if (!strcmp(op, "add") && text)
 		return cmd_add(d, c, text);
 	return ctl_error(c, "a fault request needs an \"op\": add with a \"fault\", list, or clear");

@@ -43,6 +43,41 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 			   : fabric_topology_shard(topo, &at, err, err_len);
 }
 
+/* Trunks of swap faults. As of the topology's, that of the higher number connects. */
+
+static int shard_cable_add(void *ctx, struct fabric_remote *r, const struct fabric_end *own,
+			   const struct fabric_end *peer, char *err, size_t err_len)
+{
+	struct daemon *d = ctx;
+	struct fabric_topology_trunk tt = { .listen = peer->node->shard > d->opt.shard,
+					    .peer_guid = peer->node->guid,
+					    .peer_port = peer->num };
+	int rc;
+
+	tt.address = shard_address(d, tt.listen ? d->opt.shard : peer->node->shard);
+	if (!tt.address) {
+		snprintf(err, err_len, "out of memory");
+		return -ENOMEM;
+	}
+	rc = trunk_set_add(d->trunks, r, own->node->guid, &tt, err, err_len);
+	free(tt.address);
+	return rc;
+}
+
+static void shard_cable_remove(void *ctx, struct fabric_remote *r)
+{
+	trunk_set_remove(((struct daemon *)ctx)->trunks, r);
+}
+
+static void shard_cable_suspend(void *ctx, struct fabric_remote *r, bool suspended)
+{
+	trunk_set_suspend(((struct daemon *)ctx)->trunks, r, suspended);
+}
+
+static const struct fabric_cable_ops shard_cable_ops = { .add = shard_cable_add,
+							 .remove = shard_cable_remove,
+							 .suspend = shard_cable_suspend };
+
 int daemon_shard_whole(struct daemon *d)
 {
 	u32 own = d->opt.shard;
@@ -54,6 +89,8 @@ int daemon_shard_whole(struct daemon *d)
 	else if (fabric_topology_assign(d->whole, d->opt.shards))
 		return -ENOMEM;
 	fabric_set_whole(d->fabric, d->whole, own);
+	if (d->opt.shards && d->trunks)
+		fabric_set_cables(d->fabric, &shard_cable_ops, d);
 	return 0;
 }
 
@@ -137,7 +174,6 @@ void daemon_shard_start_manager(struct daemon *d)
 json_t *daemon_trunks_json(const struct daemon *d, const char *only)
 {
 	json_t *all = json_array(), *o;
-	struct fabric_port_info port;
 	struct trunk_info info;
 	u32 i, k;
 
@@ -146,10 +182,9 @@ json_t *daemon_trunks_json(const struct daemon *d, const char *only)
 
 		if (only && strcmp(only, name))
 			continue;
-		fabric_port_info(info.port, &port);
-		o = json_pack("{s:s, s:i, s:s, s:b, s:b, s:b, s:s, s:i}", "node", name, "port", (int)port.num,
+		o = json_pack("{s:s, s:i, s:s, s:b, s:b, s:b, s:s, s:i}", "node", name, "port", (int)info.num,
 			      "address", info.address, "listens", info.listens, "connected", info.connected, "tls",
-			      info.tls, "peer", fabric_node_name(port.peer), "peer_port", (int)port.peer_port);
+			      info.tls, "peer", fabric_node_name(info.peer), "peer_port", (int)info.peer_port);
 		for (k = 0; o && k < TRUNK_CTR_NUM; k++)
 			json_object_set_new(
 				o, trunk_counter_name((enum trunk_counter)k),

@@ -78,12 +78,7 @@ STATE = {
 }
 MPA = {"reject": {"nth": 1}, "garble": {"nth": 1}}
 PLACES = {"lft": "leaf1", "mft": "leaf1"}
-one_daemon = pytest.mark.one_daemon("the fault exchanges what two nodes of one daemon have")
-STATES = [
-    pytest.param(*cell, marks=[one_daemon] if cell == ("swap", "InfiniBand") else [])
-    for cell in CELLS
-    if STATE.get(cell, STATE.get(cell[0])) is not None
-]
+STATES = [cell for cell in CELLS if STATE.get(cell, STATE.get(cell[0])) is not None]
 
 
 @pytest.fixture(scope="module")

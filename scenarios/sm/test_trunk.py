@@ -650,14 +650,101 @@ def test_console_finds_the_daemon_of_each_node(shards):
     assert "drop" not in shards.command("fault", "list")
 
 
-def test_a_fault_of_two_nodes_names_their_daemons(shards):
-    for place, fault, other in (("h4:1", "swap", "h2:1"),):
-        out = shards.command("fault", "add", place, fault, f"with={other}", status=1)
-        first, second = (f"{shards.name}{'.1' if p[1] in '34' else ''}" for p in (place, other))
-        assert f"with={other}: this fault needs two places of one daemon" in out, out
-        assert f"{first} has {place}, and {second} has {other}" in out, out
-    assert "there is no such node" in shards.command("fault", "add", "h1", "guid", "with=h9", status=1)
-    assert "there is no such node" in shards.command("fault", "add", "h9", "guid", "with=h1", status=1)
+def cables(fabric):
+    ports = [(n["name"], p) for n in fabric.show()["nodes"] for p in n["ports"] if p.get("peer")]
+    return {f"{name}:{p['num']}": f"{p['peer']}:{p['peer_port']}" for name, p in ports}
+
+
+def whole_again(fabric, before):
+    """All cables are as they were, all links Active, and each trunk has its connection."""
+    assert cables(fabric) == before
+    active(fabric)
+    assert all(t["connected"] for t in fabric.show()["trunks"]) and len(fabric.show()["trunks"]) == 4
+    assert not any(fabric.show()["trunks_refused"].values()), fabric.show()["trunks_refused"]
+
+
+def active(fabric):
+    def up():
+        return all(p["state"] == "Active" for n in fabric.show()["nodes"] for p in n["ports"] if p.get("peer"))
+
+    wait_until(up, 60, "all ports Active", 0.1)
+
+
+SWAPS = [
+    ("h4:1", "h2:1", {"h4:1": "leaf1:2", "h2:1": "leaf2:2"}),  # two cables within daemons become trunks,
+    ("leaf1:3", "spine2:2", {"leaf1:3": "leaf2:4", "spine2:2": "spine1:1"}),
+    ("leaf2:1", "spine2:1", {"leaf2:1": "leaf1:4", "spine2:1": "h3:1"}),  # one of them has been a trunk,
+    ("spine1:2", "leaf1:4", {"spine1:2": "spine2:1", "leaf1:4": "leaf2:3"}),  # or both
+]
+
+
+@pytest.mark.parametrize("place, other, new", SWAPS)
+def test_swaps_of_cables_of_two_daemons(shards, place, other, new):
+    before = cables(shards)
+    with shards.fault(place, "swap", with_=other) as fault:
+        assert fault.hits == 1 and len(fault.numbers) == 1
+        now = cables(shards)
+        assert all(now[p] == q and now[q] == p for p, q in new.items()), now
+        assert {p for p in now if now[p] != before[p]} == {*new, *new.values()}
+        active(shards)
+        common = ["rping", "-a", shards.ip("h4"), "-V", "-C", "10"]
+        _, out = shards.pair(("h4", common[0], "-s", *common[1:]), ("h1", common[0], "-c", "-v", *common[1:]))
+        assert out.count("ping data") == 10, out
+        assert "swapped already" in shards.command("fault", "add", other, "swap", f"with={place}", status=1)
+    assert not json.loads(shards.command("fault", "list", "--json"))
+    whole_again(shards, before)
+
+
+def test_swapped_trunks_become_cables_within_daemons(shards):
+    """The daemons have no link to each other then: two subnets."""
+    before = cables(shards)
+    for place, other in ("leaf1:4", "leaf2:3"), ("spine2:1", "spine1:2"):
+        with shards.fault(place, "swap", with_=other):
+            assert cables(shards)["leaf1:4"] == "spine1:2" and cables(shards)["spine2:1"] == "leaf2:3"
+            assert shards.port("leaf1", 4)["phys_state"] == shards.port("leaf2", 3)["phys_state"] == "LinkUp"
+            assert not any(t["connected"] for t in shards.show()["trunks"])
+        whole_again(shards, before)
+
+
+def test_a_swap_of_two_daemons_ends(shards):
+    before = cables(shards)
+    shards.fault("h1", "swap", with_="h3", **{"for": "300ms"})
+    assert cables(shards)["h1:1"] == "leaf2:1"
+    wait_until(lambda: cables(shards) == before, 10, "the end in both daemons", 0.05)
+    shards.command("fault", "clear", "h3")
+    assert not json.loads(shards.command("fault", "list", "--json"))
+    whole_again(shards, before)
+
+
+def test_swaps_of_two_daemons_that_are_refused(shards):
+    for line, why in (
+        ("leaf1:4 swap with=spine2:1", "with=spine2:1: the other end of the same cable"),
+        ("h1 swap with=h3 nth=3", "takes no keys of packets"),
+        ("h1 swap with=leaf2", "leaf2: which port?"),
+        ("h1 swap with=leaf2:9", "the ports of leaf2 are 1 to"),
+        ("h1 swap with=h9", "h9: there is no such node"),
+        ("h9 swap with=h1", "h9: there is no such node"),
+        ("h1 guid with=h9", "there is no such node"),
+    ):
+        assert why in shards.command("fault", "add", *line.split(), status=1), line
+    assert not json.loads(shards.command("fault", "list", "--json"))
+
+
+def test_a_daemon_dies_while_cables_are_swapped(muslin_new_fabric):
+    """It comes back with the cables of the topology; the link is up when the other daemon's fault is cleared."""
+    fabric = muslin_new_fabric.up(SHARDS, "--shards", "2")
+    before = cables(fabric)
+    for index in 1, 0:
+        fault = fabric.fault("h2", "swap", with_="h4", expect=False)
+        active(fabric)
+        kill_shard(fabric, index)
+        start_shard(fabric, index)
+        assert fabric.port("h4" if index == 0 else "h2")["phys_state"] != "LinkUp"
+        for number in [f["id"] for f in json.loads(fabric.command("fault", "list", "--json"))]:
+            fabric.command("fault", "clear", number)
+        fault.last = {"hits": 1}
+        assert cables(fabric) == before
+        active(fabric)
 
 
 def test_one_guid_in_two_daemons(muslin_new_fabric):
