@@ -72,9 +72,9 @@ bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal w
 	return !c->ended;
 }
 
-void trunk_message_end(struct trunk *t)
+void trunk_message_end(struct trunk *t, enum trunk_refusal why)
 {
-	struct trunk_refuse r = { .why = TRUNK_SWAPPED, .version = cpu_to_be16(TRUNK_VERSION) };
+	struct trunk_refuse r = { .why = (u8)why, .version = cpu_to_be16(TRUNK_VERSION) };
 	struct trunk_conn *c = t->conn;
 
 	trunk_conn_put(c, TRUNK_REFUSE, t->s.number, &r, sizeof(r));
@@ -212,7 +212,10 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 	return true;
 }
 
-/* At the listener: the trunk gets the connection, unless another one has it meanwhile. */
+/*
+ * At the listener: the trunk gets the connection, unless another one has it meanwhile. It may also replace the one that it
+ * had when the hello arrived, if that is still silent.
+ */
 static bool on_auth_listener(struct trunk_request *r, const u8 *body)
 {
 	struct trunk_conn *c = r->conn;
@@ -225,9 +228,15 @@ static bool on_auth_listener(struct trunk_request *r, const u8 *body)
 	message_mac(t, &mine, &theirs, true, mac);
 	if (!list_empty(&r->respond) || !memeql_sec(mac, body, sizeof(mac)))
 		return trunk_message_refuse(c, number, TRUNK_BAD_KEY);
-	if (t->conn || !trunk_count_changes(t, 0))
+	if ((t->conn && (r->replaces != t->ctr[TRUNK_CTR_CONNECTED] || !trunk_may_replace(t, c, &theirs))) ||
+	    !trunk_count_changes(t, 0))
 		return trunk_message_refuse(c, number, TRUNK_BUSY);
 	trunk_request_close(r);
+	if (t->conn) {
+		log_at(LOG_WARN, "trunk", "%s: the peer is back on another connection, and has proved the key",
+		       t->name);
+		trunk_message_end(t, TRUNK_BUSY);
+	}
 	if (!trunk_session_open(t, c, number))
 		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
 	t->s.mine = mine;

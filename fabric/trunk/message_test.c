@@ -60,6 +60,46 @@ static bool stranger_prove(int fd, const struct trunk_hello *h, const char *key)
 	return true;
 }
 
+/* The peer's machine has vanished without an end of its connection @fd[0]; both of @fd are replaced. */
+static void test_comes_back(int fd[2], const char *key)
+{
+	u64 busy = side_counter(&a, TRUNK_CTR_REFUSED_BUSY), refused = side_counter(&a, TRUNK_CTR_REFUSED_KEY);
+	struct trunk_hello h = stranger_hello(), other = h;
+	struct trunk_conn *old = a.set->trunks[0].conn;
+	u8 wrong[TRUNK_MAC_SIZE] = { 0 };
+	int late, f;
+
+	f = stranger_connect();
+	other.guid = cpu_to_be64(PEER_GUID + 0x1000);
+	stranger_send(f, TRUNK_HELLO, 0, &other, sizeof(other));
+	close(f);
+	row(318, "another peer is refused at once", side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == busy + 1);
+	f = stranger_greet(&h);
+	stranger_send(f, TRUNK_AUTH, 0, wrong, sizeof(wrong));
+	close(f);
+	row(319, "with a wrong key it has no effect",
+	    side_counter(&a, TRUNK_CTR_REFUSED_KEY) == refused + 1 && a.set->trunks[0].conn == old &&
+		    !side_counter(&a, TRUNK_CTR_LOST));
+	close(fd[1]);
+	fd[1] = stranger_greet(&h);
+	late = stranger_greet(&h);
+	row(320, "its hello alone neither", a.set->trunks[0].conn == old && !side_counter(&a, TRUNK_CTR_LOST));
+	row(321, "the first one with the key replaces the silent one",
+	    stranger_prove(fd[1], &h, key) && a.set->trunks[0].conn && a.set->trunks[0].conn != old &&
+		    side_counter(&a, TRUNK_CTR_CONNECTED) == 2 && side_counter(&a, TRUNK_CTR_LOST) == 1);
+	row(322, "a second one comes too late",
+	    stranger_prove(late, &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 2 &&
+		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == busy + 2);
+	close(late);
+	late = stranger_greet(&h);
+	row(323, "and so does another hello while the new one is heard",
+	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == busy + 3 && side_counter(&a, TRUNK_CTR_LOST) == 1);
+	close(late);
+	close(fd[0]);
+	fd[0] = fd[1];
+	fd[1] = stranger_connect();
+}
+
 /* Peers that do not prove the key keep nobody out who does. */
 static void test_unproved(void)
 {
@@ -100,6 +140,7 @@ static void test_unproved(void)
 	row(316, "those that prove nothing have to go",
 	    !a.set->listeners[0].nunknown && list_empty(&a.set->trunks[0].requests) &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 8 + ARRAY_SIZE(fd) - 9);
+	test_comes_back(right, key);
 	close(right[0]);
 	for (i = 0; i < ARRAY_SIZE(fd) / 2; i++) {
 		close(fd[i]);

@@ -24,6 +24,7 @@ bool trunk_request_open(struct trunk *t, struct trunk_conn *c, u32 number, const
 	r->conn = c;
 	r->number = number;
 	r->since = loop_now(t->set->loop).ns;
+	r->replaces = t->conn ? t->ctr[TRUNK_CTR_CONNECTED] : 0;
 	r->theirs = *theirs;
 	trunk_message_fill_hello(t, &r->mine);
 	list_add(&t->requests, &r->link);

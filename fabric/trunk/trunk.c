@@ -314,6 +314,12 @@ static u32 trunk_lower_bound(const struct trunk_set *s, u64 guid, u8 port)
 	return low;
 }
 
+bool trunk_may_replace(const struct trunk *t, const struct trunk_conn *c, const struct trunk_hello *h)
+{
+	return t->key && t->conn != c && t->s.theirs.guid == h->guid && t->s.theirs.port == h->port &&
+	       loop_now(t->set->loop).ns - t->conn->heard >= TRUNK_MISSED;
+}
+
 struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why)
 {
 	u64 guid = be64_to_cpu(h->guid), wanted = be64_to_cpu(h->peer_guid);
@@ -337,9 +343,9 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 			continue;
 		}
 		*why = TRUNK_BUSY;
-		if (t->conn || trunk_request_is_open(t, c))
+		if ((t->conn && !trunk_may_replace(t, c, h)) || trunk_request_is_open(t, c))
 			continue;
-		if (list_empty(&t->requests))
+		if (list_empty(&t->requests) && !t->conn)
 			return t;
 		if (!requested)
 			requested = t;
@@ -730,7 +736,7 @@ static void trunk_end(struct trunk *t)
 		trunk_message_refuse(list_first(&t->requests, struct trunk_request, link)->conn,
 				     list_first(&t->requests, struct trunk_request, link)->number, TRUNK_BUSY);
 	if (t->conn)
-		trunk_message_end(t);
+		trunk_message_end(t, TRUNK_SWAPPED);
 }
 
 static struct trunk *trunk_of(const struct trunk_set *s, const struct fabric_remote *r)

@@ -21,7 +21,8 @@
 #define TRUNK_DATA_VLS   15
 #define TRUNK_LINKS      65536u /* trunks of a connection */
 #define TRUNK_MSG_MAX    (WIRE_HDR_MAX + WIRE_MTU_MAX)
-#define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is dead */
+#define TRUNK_SILENCE    (15 * NSEC_PER_SEC)    /* without a message: the peer is dead */
+#define TRUNK_MISSED     (2500 * NSEC_PER_MSEC) /* the same; and then a connection that proves the key replaces it */
 #define TRUNK_PING       (1 * NSEC_PER_SEC)
 #define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* limit for the handshake */
 #define TRUNK_REFUSED_TIME \
@@ -254,8 +255,9 @@ enum trunk_state {
 struct trunk_request {
 	struct trunk *trunk;
 	struct trunk_conn *conn;
-	u32 number; /* of the link */
-	u64 since;  /* loop clock, ns */
+	u32 number;   /* of the link */
+	u64 since;    /* loop clock, ns */
+	u64 replaces; /* number of the trunk's session that its peer has left silent; 0: it had none */
 	struct trunk_hello mine, theirs;
 	struct list link;    /* in trunk.requests */
 	struct list respond; /* in trunk_conn.respond, until its hello has been answered */
@@ -333,6 +335,11 @@ struct trunk_set {
 /* trunk.c */
 /* The trunk without a connection to which a hello on @c belongs; NULL with the reason. */
 struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why);
+/*
+ * May the peer that has sent hello @h on @c replace the trunk's session, when it has proved the key? That is one of the same
+ * port, by a peer that has been silent: the machine of the peer has vanished without an end of its connection.
+ */
+bool trunk_may_replace(const struct trunk *t, const struct trunk_conn *c, const struct trunk_hello *h);
 /* Does a node here have this GUID? Then no node of another daemon may have it. */
 bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);
 void trunk_connector_opened(struct trunk_connector *k); /* its connection is established */
@@ -410,7 +417,7 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep);
  */
 bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len);
 bool trunk_message_violation(struct trunk_conn *c, const char *what); /* false */
-void trunk_message_end(struct trunk *t);                              /* ends its session, and says so to the peer */
+void trunk_message_end(struct trunk *t, enum trunk_refusal why);      /* ends its session, and tells the peer */
 /* Refuses the trunk or the request of a link number, or the number itself. False: the connection has ended. */
 bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal why);
 void trunk_message_fill_hello(const struct trunk *t, struct trunk_hello *h); /* except for its nonce */
