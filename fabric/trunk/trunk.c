@@ -420,20 +420,6 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 	}
 }
 
-/* Removes the socket of a dead daemon, which refuses connections. */
-static void remove_stale(const struct trunk_address *at)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct stat st;
-
-	if (fd < 0)
-		return;
-	if (connect(fd, &at->sa, at->len) && errno == ECONNREFUSED && !lstat(at->un.sun_path, &st) &&
-	    S_ISSOCK(st.st_mode))
-		unlink(at->un.sun_path);
-	close(fd);
-}
-
 static int listener_open(struct trunk_listener *l)
 {
 	int family = l->at.sa.sa_family, one = 1, zero = 0;
@@ -443,18 +429,14 @@ static int listener_open(struct trunk_listener *l)
 		return -errno;
 	accept_init(&l->accept, fd);
 	l->w = (struct loop_fd){ .fd = fd, .fn = on_listener };
-	if (family == AF_UNIX)
-		remove_stale(&l->at);
-	else
+	if (family != AF_UNIX)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (family == AF_INET6 && l->address[0] == '*')
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	err = family == AF_UNIX ? socket_path_bind(&l->path, fd, l->at.un.sun_path) : 0;
+	err = family == AF_UNIX ? socket_path_listen(&l->path, fd, l->at.un.sun_path, BACKLOG) : 0;
 	if (err)
 		return err;
-	if (family != AF_UNIX && bind(fd, &l->at.sa, l->at.len))
-		return -errno;
-	if (listen(fd, BACKLOG))
+	if (family != AF_UNIX && (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG)))
 		return -errno;
 	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
 	return err;
