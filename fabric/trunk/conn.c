@@ -726,20 +726,28 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 
 /* Timer */
 
-/* Without a trunk after the handshake: the connection ends. */
+/*
+ * Without a trunk after the handshake: the connection ends. A listener answers: to the hellos whose senders have not
+ * proved the key, or to a peer that has sent none; a connector logs that nobody has answered its own.
+ */
 static void conn_handshake_expired(struct trunk_conn *c)
 {
-	bool tls = !c->connecting && trunk_tls_handshakes(c);
-	u32 i;
+	bool tls = !c->connecting && trunk_tls_handshakes(c), silent = !c->nlinks && !c->refused && !tls;
+	u32 i = c->nlinks;
 
-	for (i = 0; i < c->nlinks; i++)
+	while (i--)
 		if (c->links[i].request)
-			trunk_count(c->set, c->links[i].request->trunk, TRUNK_CTR_REFUSED_KEY, 1);
-	if (!c->refused && !c->connecting && c->nlinks == c->nopen)
+			trunk_message_refuse(c, c->links[i].number, TRUNK_BAD_KEY);
+	if (c->listener && silent)
+		trunk_message_refuse(c, 0, TRUNK_BAD_HELLO);
+	else if (!c->refused && !c->connecting)
 		trunk_conn_count(c, tls ? TRUNK_CTR_REFUSED_TLS : TRUNK_CTR_REFUSED_HELLO);
 	if (tls)
 		log_at(LOG_WARN, "trunk", "%s: the TLS handshake has not been completed in %llu s", trunk_conn_name(c),
 		       TRUNK_HELLO_TIME / NSEC_PER_SEC);
+	else if (c->connector && !c->connecting)
+		log_at(LOG_WARN, "trunk", "%s: the peer at %s has not answered the hello in %llu s", trunk_conn_name(c),
+		       c->connector->address, TRUNK_HELLO_TIME / NSEC_PER_SEC);
 	trunk_conn_end(c);
 }
 

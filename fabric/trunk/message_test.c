@@ -39,6 +39,23 @@ static int stranger_greet(const struct trunk_hello *h)
 	return fd;
 }
 
+/* Has the peer that closed @fd sent this refusal as its last message? */
+static bool stranger_was_refused(int fd, enum trunk_refusal why)
+{
+	struct {
+		struct trunk_head head;
+		struct trunk_refuse body;
+	} m;
+	u8 hello[sizeof(struct trunk_head) + sizeof(struct trunk_hello)], c;
+	ssize_t n;
+
+	do
+		n = recv(fd, &m, sizeof(m), MSG_DONTWAIT | MSG_PEEK);
+	while (n == sizeof(m) && m.head.type == TRUNK_HELLO && recv(fd, hello, sizeof(hello), MSG_DONTWAIT) > 0);
+	return n == sizeof(m) && recv(fd, &m, sizeof(m), MSG_DONTWAIT) == sizeof(m) && m.head.type == TRUNK_REFUSE &&
+	       m.body.why == why && !recv(fd, &c, 1, MSG_DONTWAIT);
+}
+
 /* Proves the key by the HMAC of @h and the listener's hello. False: there was none. */
 static bool stranger_prove(int fd, const struct trunk_hello *h, const char *key)
 {
@@ -140,6 +157,7 @@ static void test_unproved(void)
 	row(316, "those that prove nothing have to go",
 	    !a.set->listeners[0].nunknown && list_empty(&a.set->trunks[0].requests) &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 8 + ARRAY_SIZE(fd) - 9);
+	row(324, "with an answer", stranger_was_refused(fd[20], TRUNK_BAD_KEY));
 	test_comes_back(right, key);
 	close(right[0]);
 	for (i = 0; i < ARRAY_SIZE(fd) / 2; i++) {
@@ -395,7 +413,7 @@ static void test_hello(void)
 	row(111, "silent ones replace each other",
 	    recv(fd[3], &c, 1, MSG_DONTWAIT) == 0 && recv(fd[4], &c, 1, MSG_DONTWAIT) < 0);
 	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC);
-	row(112, "and have to go", recv(fd[4], &c, 1, MSG_DONTWAIT) == 0);
+	row(112, "and have to go, with an answer", stranger_was_refused(fd[4], TRUNK_BAD_HELLO));
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);
 	fd[0] = stranger_train();

@@ -385,8 +385,10 @@ static void listener_replace(struct trunk_listener *l, u64 source)
 			oldest = c;
 			break;
 		}
-	if (!oldest->refused)
+	if (!oldest->refused) {
 		trunk_count(l->set, NULL, TRUNK_CTR_REFUSED_HELLO, 1);
+		log_at(LOG_WARN, "trunk", "%s: too many connections without a trunk: the oldest one ends", l->address);
+	}
 	trunk_conn_destroy(oldest);
 }
 
