@@ -73,7 +73,7 @@ struct fabric_port {
 	u64 guid;
 	u8 num;
 	bool unplugged;
-	bool swapped;                /* a swap fault has given it a cable to, or of, another daemon */
+	bool swapped;                /* by a swap fault, here or at the other end */
 	u8 lanes_limit, speed_limit; /* limits of a degrade fault; 0: none */
 	u16 starved;                 /* VLs that a starve fault excludes from arbitration */
 	u32 pulled;                  /* number of faults that keep the link down */

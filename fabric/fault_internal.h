@@ -41,6 +41,7 @@ struct fabric_fault {
 	struct fabric_end end[4];
 	struct fabric_remote *first[4], *now[4]; /* ... its trunk before and now; NULL: the other end is here, too */
 	bool across;
+	bool swaps;                                    /* the cables of this daemon */
 	const struct fabric_node *like;                /* guid: with=, a node of this daemon, ... */
 	const struct fabric_topology_node *like_whole; /* ... or of another one */
 	u64 old, old_port_guid;                        /* the values before the fault */

@@ -170,19 +170,15 @@ static void swap_across_undo(struct fabric_fault *ft)
 	swap_release(ft);
 }
 
-static void swap_apply(struct fault *base)
+static bool swap_is_swapped(const struct fabric_port *p)
 {
-	struct fabric_fault *ft = fabric_fault(base);
-	struct fabric_port *a = ft->port, *b = ft->other, *pa, *pb;
+	return p && (p->swapped || (p->peer && p->peer->swapped));
+}
 
-	if (ft->across) {
-		swap_across_apply(ft);
-		return;
-	}
-	pa = a->peer;
-	pb = b->peer;
-	if (pa == b)
-		return;
+static void swap_here(struct fabric_fault *ft, bool swapped)
+{
+	struct fabric_port *a = ft->port, *b = ft->other, *pa = a->peer, *pb = b->peer;
+
 	fabric_link_disconnect(a);
 	fabric_link_disconnect(b);
 	a->peer = pb;
@@ -191,9 +187,24 @@ static void swap_apply(struct fault *base)
 		pa->peer = b;
 	if (pb)
 		pb->peer = a;
+	a->swapped = b->swapped = swapped;
 	fault_rewire(ft->f);
 	fabric_link_update(a);
 	fabric_link_update(b);
+}
+
+static void swap_apply(struct fault *base)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+
+	if (ft->across) {
+		swap_across_apply(ft);
+		return;
+	}
+	/* One that a packet has triggered comes after others, perhaps. */
+	ft->swaps = ft->port->peer != ft->other && !swap_is_swapped(ft->port) && !swap_is_swapped(ft->other);
+	if (ft->swaps)
+		swap_here(ft, true);
 }
 
 static void swap_undo(struct fault *base)
@@ -202,8 +213,8 @@ static void swap_undo(struct fault *base)
 
 	if (ft->across)
 		swap_across_undo(ft);
-	else
-		swap_apply(base);
+	else if (ft->swaps)
+		swap_here(ft, false);
 }
 
 /* The trunks to the new peers of the ports that this daemon has. */
@@ -255,7 +266,7 @@ static int swap_across_check(struct fault *base, char *err, size_t err_len)
 	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
 		const struct fabric_port *p = ft->end[i].port, *q = ft->end[SWAP_PEER(i)].port;
 
-		if (p && (p->swapped || (q ? p->peer != q : !p->peer || !p->peer->remote)))
+		if (p && (swap_is_swapped(p) || (q ? p->peer != q : !p->peer || !p->peer->remote)))
 			return spec_refuse(err, err_len, "swap: the cable of %s:%u is swapped already", p->node->name,
 					   p->num);
 		ft->first[i] = p && !q ? p->peer->remote : NULL;
@@ -296,7 +307,7 @@ static int swap_check(struct fault *base, char *err, size_t err_len)
 	if (a == b || !b->peer)
 		return spec_refuse(err, err_len, "with=%s: %s", ft->with,
 				   b->peer ? "the same port" : "it has no cable");
-	if (a->swapped || b->swapped || (a->peer && a->peer->swapped) || b->peer->swapped)
+	if (swap_is_swapped(a) || swap_is_swapped(b))
 		return spec_refuse(err, err_len, "swap: one of the cables is swapped already");
 	if (b->peer->remote || (a->peer && a->peer->remote))
 		return spec_refuse(err, err_len,

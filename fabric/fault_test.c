@@ -305,6 +305,7 @@ static void test_links(void)
 
 static void test_nodes(void)
 {
+	char err[300];
 	struct fault *ft, *drop;
 
 	start();
@@ -312,6 +313,9 @@ static void test_nodes(void)
 	ft = arm("leaf1:3 swap with=leaf1:4");
 	row(230, "swapped", !strcmp(leaf_port(3)->peer->node->name, "h4") && leaf_port(4)->peer->peer == leaf_port(4));
 	row(231, "the hooks were moved", leaf_port(3)->peer->hooks.n && !leaf_port(4)->peer->hooks.n);
+	row(280, "not twice",
+	    !fault_add(fabric_faults(test_fabric), "h4 swap with=h1", err, sizeof(err)) &&
+		    strstr(err, "swapped already"));
 	fault_remove(ft);
 	row(232, "swapped back", !strcmp(leaf_port(3)->peer->node->name, "h3") && state("h3", 1) == PORT_STATE_INIT);
 	fault_remove(drop);
