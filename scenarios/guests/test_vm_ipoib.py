@@ -200,6 +200,8 @@ def test_connected_bulk(connected):
     a, b = connected
     a.ping("10.0.0.5", size=65000)
     a.run("ping -c 1 -W 5 -M do -s 65492 10.0.0.5")
+    # The neighbour's queue has no room for three of these while the other side detects duplicates of its address.
+    b.wait("ping -c 1 -W 2 fd00::1", what="the neighbour's address")
     b.ping("fd00::1", size=60000)
     b.run("head -c 16777216 /dev/urandom >/tmp/sent; busybox httpd -p 8000 -h /tmp")
     a.run("wget -q -O /tmp/got http://10.0.0.5:8000/sent")
