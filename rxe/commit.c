@@ -71,6 +71,8 @@ void rxe_commit(struct rxe *rxe)
 			fail_deferred(rq);
 			continue;
 		}
+		/* First: a message received in the same burst may answer an acknowledged one. */
+		rxe_req_complete_acked(rq);
 		rxe_resp_commit(rq);
 		rxe_req_complete(rq);
 		if (unlikely(rq->fail_due))

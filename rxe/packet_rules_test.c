@@ -444,6 +444,22 @@ static bool rnr_before_missing_psn(void)
 	return acks(&b, WIRE_AETH_RNR_NAK | 1, PSN) == 1 && acks(&b, NAK(WIRE_NAK_PSN_SEQ), PSN) == 0;
 }
 
+/* One burst with the ACK of a SEND and the peer's answer: a program polls them in that order. */
+static bool ack_before_answer(void)
+{
+	struct hca_recv_wr wr = { .token = 2, .num_sge = 1, .sge = { { address(&a, 4096), 64, a.lkey } } };
+
+	hca_soft_post_recv(a.wq, &wr);
+	drop_all = true;
+	post(HCA_WR_SEND, 0, 64, 1);
+	step(1);
+	drop_all = false;
+	forge_ack(&b, 31, PSN);
+	wire_send(&b.port, forge(&b, WIRE_RC_SEND_ONLY, PSN, 64));
+	run();
+	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && is_quiet(&a);
+}
+
 static const struct rule rules[] = {
 	{ "9.7.5.1.5 a duplicate READ of a part has a response of its own", HCA_QPT_RC, duplicate_read_of_a_part },
 	{ "9.7.5.1.5 a shorter duplicate READ gets a shorter response", HCA_QPT_RC, duplicate_read_that_is_shorter },
@@ -462,6 +478,7 @@ static const struct rule rules[] = {
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },
 	{ "9.7.4.1.2 the end of a WRITE in a SEND", HCA_QPT_RC, write_in_a_send },
+	{ "10.8 an acknowledged SEND completes before the answer that follows", HCA_QPT_RC, ack_before_answer },
 	{ "9.8 UC: a message longer than its receive", HCA_QPT_UC, uc_short_receive },
 	{ "9.8 UC: a packet of a wrong length drops its message", HCA_QPT_UC, uc_wrong_length },
 	{ "9.8 UC: the message after a dropped one", HCA_QPT_UC, uc_after_wrong_length },

@@ -129,10 +129,15 @@ bool rxe_wqes_pull(struct rxe_qp *rq)
 
 /* Completing */
 
+void rxe_req_complete_acked(struct rxe_qp *rq)
+{
+	if (hca_sq_complete(&rq->req.wq, rq->req.next))
+		rxe_req_kick(rq);
+}
+
 void rxe_req_complete(struct rxe_qp *rq)
 {
-	u32 n = hca_sq_complete(&rq->req.wq, rq->req.next);
-
+	rxe_req_complete_acked(rq);
 	if (rq->req.wq.tail != rq->req.next && unlikely(rxe_wqe_at(rq, rq->req.wq.tail)->wr.state == HCA_WQE_DONE)) {
 		rxe_req_fail(rq, HCA_WC_WR_FLUSH_ERR); /* with its own error */
 		return;
@@ -144,8 +149,6 @@ void rxe_req_complete(struct rxe_qp *rq)
 		if (rq->qp->attr.en_sqd_async_notify)
 			hca_qp_event(rq->qp, HCA_EVENT_SQ_DRAINED);
 	}
-	if (n)
-		rxe_req_kick(rq);
 }
 
 static void wqes_flush(struct rxe_qp *rq, u8 status)
