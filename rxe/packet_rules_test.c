@@ -478,7 +478,7 @@ static const struct rule rules[] = {
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },
 	{ "9.7.4.1.2 the end of a WRITE in a SEND", HCA_QPT_RC, write_in_a_send },
-	{ "10.8 an acknowledged SEND completes before the answer that follows", HCA_QPT_RC, ack_before_answer },
+	{ "an acknowledged SEND completes before the answer that follows", HCA_QPT_RC, ack_before_answer },
 	{ "9.8 UC: a message longer than its receive", HCA_QPT_UC, uc_short_receive },
 	{ "9.8 UC: a packet of a wrong length drops its message", HCA_QPT_UC, uc_wrong_length },
 	{ "9.8 UC: the message after a dropped one", HCA_QPT_UC, uc_after_wrong_length },
