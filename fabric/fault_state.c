@@ -104,14 +104,16 @@ static void swap_suspend(const struct fabric_fault *ft, struct fabric_remote *r,
 	ft->f->cables->suspend(ft->f->cables_ctx, r, suspended);
 }
 
-static void swap_across_apply(struct fabric_fault *ft)
+/* Moves the ends that this daemon has from the trunks @from to those of @to; NULL: the cable is within the daemon. */
+static void swap_across(struct fabric_fault *ft, struct fabric_remote *const from[4], struct fabric_remote *const to[4],
+			bool swapped)
 {
 	struct fabric_port *p;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
-		if (ft->first[i])
-			swap_suspend(ft, ft->first[i], true);
+		if (from[i])
+			swap_suspend(ft, from[i], true);
 		else if (ft->end[i].port)
 			fabric_link_disconnect(ft->end[i].port);
 	}
@@ -119,55 +121,30 @@ static void swap_across_apply(struct fabric_fault *ft)
 		p = ft->end[i].port;
 		if (!p)
 			continue;
-		p->swapped = true;
-		p->peer = ft->now[i] ? &ft->now[i]->port : ft->end[SWAP_NEW(i)].port;
+		p->swapped = swapped;
+		p->peer = to[i] ? &to[i]->port : ft->end[swapped ? SWAP_NEW(i) : SWAP_PEER(i)].port;
 	}
 	fault_rewire(ft->f);
 	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
-		if (ft->now[i])
-			swap_suspend(ft, ft->now[i], false);
+		if (to[i])
+			swap_suspend(ft, to[i], false);
 		else if (ft->end[i].port)
 			fabric_link_update(ft->end[i].port);
 	}
 }
 
-static void swap_release(struct fabric_fault *ft)
+/* Removes the trunks that were added for it. */
+static void swap_remove_trunks(struct fabric_fault *ft)
 {
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(ft->now); i++) {
-		if (ft->now[i])
-			fabric_remote_give_back(ft->now[i]);
+		if (!ft->now[i])
+			continue;
+		ft->f->cables->remove(ft->f->cables_ctx, ft->now[i]);
+		fabric_remote_give_back(ft->now[i]);
 		ft->now[i] = NULL;
 	}
-}
-
-static void swap_across_undo(struct fabric_fault *ft)
-{
-	struct fabric_port *p;
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
-		if (ft->now[i])
-			ft->f->cables->remove(ft->f->cables_ctx, ft->now[i]);
-		else if (ft->end[i].port)
-			fabric_link_disconnect(ft->end[i].port);
-	}
-	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
-		p = ft->end[i].port;
-		if (!p)
-			continue;
-		p->swapped = false;
-		p->peer = ft->first[i] ? &ft->first[i]->port : ft->end[SWAP_PEER(i)].port;
-	}
-	fault_rewire(ft->f);
-	for (i = 0; i < ARRAY_SIZE(ft->end); i++) {
-		if (ft->first[i])
-			swap_suspend(ft, ft->first[i], false);
-		else if (ft->end[i].port)
-			fabric_link_update(ft->end[i].port);
-	}
-	swap_release(ft);
 }
 
 static bool swap_is_swapped(const struct fabric_port *p)
@@ -198,7 +175,7 @@ static void swap_apply(struct fault *base)
 	struct fabric_fault *ft = fabric_fault(base);
 
 	if (ft->across) {
-		swap_across_apply(ft);
+		swap_across(ft, ft->first, ft->now, true);
 		return;
 	}
 	/* One that a packet has triggered comes after others, perhaps. */
@@ -211,10 +188,12 @@ static void swap_undo(struct fault *base)
 {
 	struct fabric_fault *ft = fabric_fault(base);
 
-	if (ft->across)
-		swap_across_undo(ft);
-	else if (ft->swaps)
+	if (ft->across) {
+		swap_across(ft, ft->now, ft->first, false);
+		swap_remove_trunks(ft);
+	} else if (ft->swaps) {
 		swap_here(ft, false);
+	}
 }
 
 /* The trunks to the new peers of the ports that this daemon has. */
@@ -238,11 +217,8 @@ static int swap_add_trunks(struct fabric_fault *ft, char *err, size_t err_len)
 			rc = -EINVAL;
 		}
 	}
-	for (i = 0; rc && i < ARRAY_SIZE(ft->end); i++)
-		if (ft->now[i])
-			ops->remove(ft->f->cables_ctx, ft->now[i]);
 	if (rc)
-		swap_release(ft);
+		swap_remove_trunks(ft);
 	return rc;
 }
 
