@@ -197,4 +197,76 @@ static inline struct muslin_qp_create guest_qp(struct guest *g, u32 type, u32 pd
 	};
 }
 
+static inline u32 guest_make_cq(struct guest *g)
+{
+	struct muslin_cq_create cq = guest_cq(g, 0x20000);
+
+	return guest_command(g, &cq, sizeof(cq)) ? 0 : guest_number(g)->number;
+}
+
+static inline u32 guest_make_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 port)
+{
+	struct muslin_qp_create qp = guest_qp(g, type, pdn, cq, 0x28000, 0x30000);
+
+	qp.port = port;
+	return guest_command(g, &qp, sizeof(qp)) ? 0 : guest_number(g)->number;
+}
+
+static inline int guest_move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
+{
+	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .handle = qp, .mask = HCA_QP_STATE | mask };
+
+	m.attr.state = state;
+	m.attr.port = 1;
+	m.attr.qkey = 0x80010000;
+	return guest_command(g, &m, sizeof(m));
+}
+
+static inline int guest_start_special(struct guest *g, u32 qp)
+{
+	return guest_move_qp(g, qp, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_QKEY) ?: guest_move_qp(g, qp, HCA_QPS_RTR, 0)
+		       ?: guest_move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN);
+}
+
+/* The status of the next completion; -1: none. */
+static inline int guest_completed(struct guest *g)
+{
+	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
+	u32 at = cq->consumer_index & 3;
+
+	if ((cq->producer_index & 3) == at)
+		return -1;
+	cq->consumer_index = (at + 1) & 3;
+	return (int)((struct ib_uverbs_wc *)(void *)(cq->data + at * 64))->status;
+}
+
+/* Posts a send request in the next slot and rings; returns the status of the completion. */
+static inline int guest_send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr, const struct muslin_av *av)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	struct rxe_queue_buf *sq = (void *)(g->f.mem + 0x28000);
+	u32 at = sq->producer_index & 3;
+	struct rxe_send_wqe *w = (void *)(sq->data + at * 512);
+
+	memset(w, 0, 512);
+	w->wr.opcode = opcode;
+	w->wr.wr.ud.remote_qpn = 1;
+	w->wr.wr.ud.remote_qkey = 0x80010000;
+	memcpy(&w->wr.wr.ud.av, av, sizeof(*av));
+	w->dma.num_sge = num_sge;
+	w->dma.sge[0] = (struct rxe_sge){ .addr = addr, .length = 256 };
+	sq->producer_index = (at + 1) & 3;
+	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
+	sh->rung = 1;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	return guest_completed(g);
+}
+
+static inline int guest_send_one(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr)
+{
+	static const struct muslin_av av = { .dlid = 9, .port = 1 };
+
+	return guest_send_to(g, qp, opcode, num_sge, addr, &av);
+}
+
 #endif

@@ -2,9 +2,6 @@
 /* The device with a conforming driver and with a misbehaving one. */
 #include "emu/lib/row.h"
 #include "emu/virtio/fixture.h"
-#include "emu/wire/hdr.h"
-#include "emu/wire/mad.h"
-#include "emu/wire/opcode.h"
 
 static void test_hello(struct guest *g)
 {
@@ -100,224 +97,6 @@ static void test_rings(struct guest *g)
 	row(52, "and its end", guest_object(g, MUSLIN_CQ_DESTROY, guest_number(g)->number, 0) == 0);
 }
 
-static u32 make_cq(struct guest *g)
-{
-	struct muslin_cq_create cq = guest_cq(g, 0x20000);
-
-	return guest_command(g, &cq, sizeof(cq)) ? 0 : guest_number(g)->number;
-}
-
-static u32 make_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 port)
-{
-	struct muslin_qp_create qp = guest_qp(g, type, pdn, cq, 0x28000, 0x30000);
-
-	qp.port = port;
-	return guest_command(g, &qp, sizeof(qp)) ? 0 : guest_number(g)->number;
-}
-
-static int move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
-{
-	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .handle = qp, .mask = HCA_QP_STATE | mask };
-
-	m.attr.state = state;
-	m.attr.port = 1;
-	m.attr.qkey = 0x80010000;
-	return guest_command(g, &m, sizeof(m));
-}
-
-static int start_special(struct guest *g, u32 qp)
-{
-	return move_qp(g, qp, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_QKEY) ?: move_qp(g, qp, HCA_QPS_RTR, 0)
-		       ?: move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN);
-}
-
-static int qp_state(struct guest *g, u32 qp)
-{
-	const struct muslin_qp_answer *a = (const void *)(g->f.mem + GUEST_OUT);
-
-	return guest_object(g, MUSLIN_QP_QUERY, qp, 0) ?: (int)a->attr.state;
-}
-
-static void post_recv(struct guest *g)
-{
-	struct rxe_queue_buf *rq = (void *)(g->f.mem + 0x30000);
-
-	rq->producer_index = (rq->producer_index + 1) & 3;
-}
-
-/* The status of the next completion; -1: none. */
-static int completed(struct guest *g)
-{
-	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
-	u32 at = cq->consumer_index & 3;
-
-	if ((cq->producer_index & 3) == at)
-		return -1;
-	cq->consumer_index = (at + 1) & 3;
-	return (int)((struct ib_uverbs_wc *)(void *)(cq->data + at * 64))->status;
-}
-
-/* Posts a send request in slot 0 and rings; returns the status of the completion. */
-static int send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr, const struct muslin_av *av)
-{
-	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
-	struct rxe_queue_buf *sq = (void *)(g->f.mem + 0x28000);
-	u32 at = sq->producer_index & 3;
-	struct rxe_send_wqe *w = (void *)(sq->data + at * 512);
-
-	memset(w, 0, 512);
-	w->wr.opcode = opcode;
-	w->wr.wr.ud.remote_qpn = 1;
-	w->wr.wr.ud.remote_qkey = 0x80010000;
-	memcpy(&w->wr.wr.ud.av, av, sizeof(*av));
-	w->dma.num_sge = num_sge;
-	w->dma.sge[0] = (struct rxe_sge){ .addr = addr, .length = 256 };
-	sq->producer_index = (at + 1) & 3;
-	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
-	sh->rung = 1;
-	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
-	return completed(g);
-}
-
-static int send_one(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr)
-{
-	static const struct muslin_av av = { .dlid = 9, .port = 1 };
-
-	return send_to(g, qp, opcode, num_sge, addr, &av);
-}
-
-static void test_special(struct guest *g)
-{
-	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
-	u32 pd, cq, qp;
-
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
-	cq = make_cq(g);
-	qp = make_qp(g, HCA_QPT_GSI, pd, cq, 1);
-	row(60, "QP1", qp && guest_number(g)->arg == 1);
-	row(61, "only one", make_qp(g, HCA_QPT_GSI, pd, cq, 1) == 0);
-	row(62, "its CQ is in use", guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) == -EBUSY);
-	row(63, "no such state", move_qp(g, qp, 9, 0) == -EINVAL);
-	row(130, "nor one of these transitions",
-	    move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN) == -EINVAL && move_qp(g, qp, HCA_QPS_INIT, 0) == -EINVAL);
-	row(64, "to RTS", !start_special(g, qp));
-	row(65, "a MAD", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
-	row(66, "from unmapped memory", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
-	row(131, "stops the send queue", qp_state(g, qp) == HCA_QPS_SQE);
-	row(132, "the next one is flushed", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_WR_FLUSH_ERR);
-	row(133, "until the driver starts it again",
-	    !move_qp(g, qp, HCA_QPS_RTS, 0) && send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
-	row(67, "with too many SGEs",
-	    send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR && !move_qp(g, qp, HCA_QPS_RTS, 0));
-	row(68, "of an unknown opcode",
-	    send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR && !move_qp(g, qp, HCA_QPS_RTS, 0));
-	row(134, "of one that no MAD has",
-	    send_one(g, qp, HCA_WR_RDMA_WRITE, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR &&
-		    !move_qp(g, qp, HCA_QPS_RTS, 0));
-	post_recv(g);
-	row(135, "one in SQD is not sent",
-	    !move_qp(g, qp, HCA_QPS_SQD, 0) && send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == -1);
-	row(136, "but when it is in RTS again", !move_qp(g, qp, HCA_QPS_RTS, 0) && completed(g) == HCA_WC_SUCCESS);
-	row(137, "ERR flushes receives",
-	    !move_qp(g, qp, HCA_QPS_ERR, 0) && completed(g) == HCA_WC_WR_FLUSH_ERR && completed(g) == -1);
-	post_recv(g);
-	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
-	row(138, "later ones, too, which have no doorbell", completed(g) == HCA_WC_WR_FLUSH_ERR);
-	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
-	sh->rung = 1;
-	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
-	row(69, "every doorbell at once", vdev_in_use(g->dev) && !sh->doorbell[0]);
-	row(70, "and destroyed",
-	    !guest_object(g, MUSLIN_QP_DESTROY, qp, 0) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
-		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
-}
-
-/* Whether the guest has had this event, in one of @n buffers of 64 bytes. */
-static bool has_event(const struct guest *g, u32 type, u32 number, u32 n)
-{
-	const struct muslin_event *ev;
-	u32 i;
-
-	for (i = 0; i < n; i++) {
-		ev = (const void *)(g->f.mem + FRONT_DATA + 1024 + 64 * i);
-		if (ev->type == type && ev->number == number)
-			return true;
-	}
-	return false;
-}
-
-/* A CQ with room for three completions gets a fourth, of QP1; QP0 has it, too. */
-static void test_special_overrun(struct guest *g)
-{
-	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
-	u32 pd, cqn, qp[2], i;
-
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
-	cqn = make_cq(g);
-	for (i = 0; i < 2; i++) {
-		qp[i] = make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cqn, 1);
-		start_special(g, qp[i]);
-	}
-	memset(g->f.mem + FRONT_DATA + 1024, 0, 512);
-	for (i = 0; i < 8; i++) {
-		front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, i), FRONT_DATA + 1024 + 64 * i,
-			   sizeof(struct muslin_event), 2, 0);
-		front_offer(&g->f, MUSLIN_VQ_EVENT, (u16)i);
-	}
-	for (i = 0; i < 4; i++) {
-		send_one(g, qp[1], HCA_WR_SEND, 1, FRONT_DATA);
-		cq->consumer_index = 0;
-	}
-	row(140, "an error of the CQ", cq->producer_index == 3 && has_event(g, HCA_EVENT_CQ_ERR, cqn, 8));
-	for (i = 0; i < 2; i++)
-		row(141, "and of each of its queue pairs",
-		    has_event(g, HCA_EVENT_QP_FATAL, qp[i], 8) && qp_state(g, qp[i]) == HCA_QPS_ERR);
-	cq->consumer_index = 3;
-	send_one(g, qp[1], HCA_WR_SEND, 1, FRONT_DATA);
-	row(142, "it takes no more", cq->producer_index == 3);
-	for (i = 0; i < 2; i++)
-		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
-	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
-	guest_object(g, MUSLIN_PD_FREE, pd, 0);
-}
-
-/* ERR flushes more receives than a turn has requests. */
-static void test_special_turns(struct guest *g)
-{
-	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .mask = HCA_QP_STATE };
-	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000), *rq = (void *)(g->f.mem + 0x30000);
-	struct muslin_cq_create c = guest_cq(g, 0x20000);
-	struct muslin_qp_create q = guest_qp(g, HCA_QPT_GSI, 0, 0, 0x28000, 0x30000);
-	u32 n = 2 * VERBS_SPECIAL_TURN;
-
-	c.ring = guest_ring_of(g, 0x20000, 6, 256);
-	q.rq = guest_ring_of(g, 0x30000, 7, 256);
-	q.port = 1;
-	q.max_recv_wr = 128;
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	q.pdn = guest_number(g)->number;
-	guest_command(g, &c, sizeof(c));
-	q.send_cq = q.recv_cq = guest_number(g)->number;
-	row(143, "a queue pair with receives", !guest_command(g, &q, sizeof(q)));
-	m.handle = guest_number(g)->number;
-	start_special(g, m.handle);
-	rq->producer_index = n;
-	m.attr.state = HCA_QPS_ERR;
-	g->f.loop = NULL;
-	memcpy(g->f.mem + GUEST_IN, &m, sizeof(m));
-	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(m), GUEST_OUT, 2048);
-	vd_commands(g->dev);
-	g->f.loop = g->loop;
-	row(144, "ERR flushes no more of them than a turn has requests", cq->producer_index == VERBS_SPECIAL_TURN);
-	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
-	row(145, "the others follow", cq->producer_index == n);
-	guest_object(g, MUSLIN_QP_DESTROY, m.handle, 0);
-	guest_object(g, MUSLIN_CQ_DESTROY, q.send_cq, 0);
-	guest_object(g, MUSLIN_PD_FREE, q.pdn, 0);
-}
-
 /* The cost of a message is counted per queue. */
 static void test_exits(struct guest *g)
 {
@@ -350,14 +129,14 @@ static void test_coalescing(struct guest *g)
 		front_fill(front_desc(&g->f, MUSLIN_VQ_COMP, i), FRONT_DATA + 512 * i, sizeof(struct muslin_comp), 2,
 			   0);
 		front_offer(&g->f, MUSLIN_VQ_COMP, (u16)i);
-		cq[i] = make_cq(g);
-		qp[i] = make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cq[i], 1);
-		start_special(g, qp[i]);
+		cq[i] = guest_make_cq(g);
+		qp[i] = guest_make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cq[i], 1);
+		guest_start_special(g, qp[i]);
 		sh->arm[cq[i]] = MUSLIN_ARM_NEXT;
 		sh->doorbell[0] |= 1ull << qp[i];
 	}
 	events = vdev_counter(g->dev, VDEV_CTR_COMP_EVENTS);
-	row(84, "sent", send_to(g, qp[0], HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
+	row(84, "sent", guest_send_to(g, qp[0], HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
 	row(85, "two events", vdev_counter(g->dev, VDEV_CTR_COMP_EVENTS) == events + 2);
 	row(86, "and one interrupt", vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS) == interrupts + 1);
 	for (i = 0; i < 2; i++) {
@@ -375,14 +154,14 @@ static void test_destroy_at_once(struct guest *g)
 
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	pd = guest_number(g)->number;
-	cq = make_cq(g);
-	destroy.number = make_qp(g, HCA_QPT_UD, pd, cq, 0);
-	move_qp(g, destroy.number, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
-	move_qp(g, destroy.number, HCA_QPS_RTR, 0);
-	row(56, "a QP", !move_qp(g, destroy.number, HCA_QPS_RTS, HCA_QP_SQ_PSN));
+	cq = guest_make_cq(g);
+	destroy.number = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
+	guest_move_qp(g, destroy.number, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
+	guest_move_qp(g, destroy.number, HCA_QPS_RTR, 0);
+	row(56, "a QP", !guest_move_qp(g, destroy.number, HCA_QPS_RTS, HCA_QP_SQ_PSN));
 	sent = g->nsent;
 	g->f.loop = NULL;
-	send_one(g, destroy.number, HCA_WR_SEND, 0, 0);
+	guest_send_one(g, destroy.number, HCA_WR_SEND, 0, 0);
 	memcpy(g->f.mem + GUEST_IN, &destroy, sizeof(destroy));
 	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(destroy), GUEST_OUT, 2048);
 	vd_commands(g->dev);
@@ -415,12 +194,12 @@ static void test_destroy_in_turns(struct guest *g)
 
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	pd = guest_number(g)->number;
-	cq = make_cq(g);
+	cq = guest_make_cq(g);
 	for (i = 0; i < 3; i++) {
-		handle[i] = make_qp(g, HCA_QPT_UD, pd, cq, 0);
-		move_qp(g, handle[i], HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
-		move_qp(g, handle[i], HCA_QPS_RTR, 0);
-		move_qp(g, handle[i], HCA_QPS_RTS, HCA_QP_SQ_PSN);
+		handle[i] = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
+		guest_move_qp(g, handle[i], HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
+		guest_move_qp(g, handle[i], HCA_QPS_RTR, 0);
+		guest_move_qp(g, handle[i], HCA_QPS_RTS, HCA_QP_SQ_PSN);
 	}
 	g->f.loop = NULL;
 	vd_resume_later(g->dev);
@@ -436,7 +215,7 @@ static void test_destroy_in_turns(struct guest *g)
 	sent = g->nsent;
 	g->f.loop = NULL;
 	vd_resume_later(g->dev);
-	send_one(g, handle[2], HCA_WR_SEND, 0, 0);
+	guest_send_one(g, handle[2], HCA_WR_SEND, 0, 0);
 	qp = table_get(&g->dev->verbs.qps, handle[2]);
 	hca_qp_doorbell(g->dev->verbs.ctx, qp->qpn);
 	post_destroy(g, handle[2], 0);
@@ -458,7 +237,7 @@ static void test_lso(struct guest *g)
 	qp.max_send_sge = 4;
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	qp.pdn = guest_number(g)->number;
-	qp.send_cq = qp.recv_cq = make_cq(g);
+	qp.send_cq = qp.recv_cq = guest_make_cq(g);
 	row(71, "entries with no room for headers", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
 	qp.sq = guest_ring(g, 0x28000, 10);
 	qp.flags = MUSLIN_QP_SIG_ALL | MUSLIN_QP_LSO;
@@ -471,151 +250,6 @@ static void test_lso(struct guest *g)
 	row(75, "and destroyed",
 	    !guest_object(g, MUSLIN_QP_DESTROY, guest_number(g)->number, 0) &&
 		    !guest_object(g, MUSLIN_CQ_DESTROY, qp.send_cq, 0) && !guest_object(g, MUSLIN_PD_FREE, qp.pdn, 0));
-}
-
-static struct muslin_gid gid_add(u8 index, u8 version, u16 vlan)
-{
-	return (struct muslin_gid){
-		.cmd = { .op = MUSLIN_GID_ADD },
-		.port = 2,
-		.index = index,
-		.version = version,
-		.mac = { 2, 0, 0, 0, 0, 9 },
-		.vlan = vlan,
-		.gid = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
-	};
-}
-
-static void test_gids(struct guest *g)
-{
-	const struct muslin_port_answer *p = (const void *)(g->f.mem + GUEST_OUT);
-	static const struct wire_gid none;
-	struct muslin_gid add = gid_add(3, 2, 7);
-	const struct wire_port_attr *a = &g->port[1].attr;
-
-	row(100, "an Ethernet port",
-	    guest_object(g, MUSLIN_QUERY_PORT, 2, 0) == 0 && p->ethernet && !memcmp(p->mac, add.mac, 6));
-	row(101, "a GID", guest_command(g, &add, sizeof(add)) == 0 && !memcmp(a->gid[3].raw, add.gid, 16));
-	row(102, "on its VLAN",
-	    a->gid_l2[3].vlan == 7 && a->gid_l2[3].version == 2 && !memcmp(a->gid_l2[3].mac, add.mac, 6));
-	row(103, "that is deleted",
-	    guest_object(g, MUSLIN_GID_DEL, 2, 3) == 0 && wire_gid_equal(&a->gid[3], &none) && !a->gid_l2[3].vlan);
-	add.port = 1;
-	row(104, "not on InfiniBand", guest_command(g, &add, sizeof(add)) == -EOPNOTSUPP);
-	row(105, "nor taken from it", guest_object(g, MUSLIN_GID_DEL, 1, 0) == -EOPNOTSUPP);
-	add.port = 3;
-	row(106, "no such port", guest_command(g, &add, sizeof(add)) == -EINVAL);
-	add = gid_add(MUSLIN_GIDS, 2, 0);
-	row(107, "no such index",
-	    guest_command(g, &add, sizeof(add)) == -EINVAL &&
-		    guest_object(g, MUSLIN_GID_DEL, 2, MUSLIN_GIDS) == -EINVAL);
-	add = gid_add(0, 3, 0);
-	row(108, "no such version", guest_command(g, &add, sizeof(add)) == -EINVAL);
-	add = gid_add(0, 2, 4095);
-	row(109, "no such VLAN", guest_command(g, &add, sizeof(add)) == -EINVAL);
-	add = gid_add(0, 2, 0);
-	add.mac[0] = 1;
-	row(110, "a group's address", guest_command(g, &add, sizeof(add)) == -EINVAL);
-	add = gid_add(0, 2, 0);
-	memset(add.gid, 0, sizeof(add.gid));
-	row(111, "no GID at all", guest_command(g, &add, sizeof(add)) == -EINVAL);
-}
-
-/* A MAD from 10.0.0.2 to QP1 of the Ethernet port. */
-static void receive_mad(struct guest *g, u8 version, u16 vlan)
-{
-	struct rxe_queue_buf *rq = (void *)(g->f.mem + 0x30000);
-	struct rxe_recv_wqe *w = (void *)(rq->data + (rq->producer_index & 3) * 128);
-	struct wire_packet *p = wire_packet_alloc();
-	struct wire_grh *grh = (void *)(p->hdr + 8);
-	struct wire_bth *bth = (void *)(p->hdr + 48);
-
-	w->dma.num_sge = 1;
-	w->dma.sge[0] = (struct rxe_sge){ .addr = FRONT_DATA, .length = 512 };
-	rq->producer_index = (rq->producer_index + 1) & 3;
-	memset(p->hdr, 0, sizeof(p->hdr));
-	p->has_lrh = 1;
-	p->grh_off = 8;
-	p->bth_off = 48;
-	p->hdr_len = 48 + sizeof(*bth) + sizeof(struct wire_deth);
-	p->buf = wire_buf_alloc(256);
-	memset(p->buf->data, 0, 256);
-	p->buf->data[0] = 1;
-	p->buf->data[1] = MAD_CLASS_PERF;
-	p->data = p->buf->data;
-	p->len = 256;
-	p->l2 = (struct wire_l2){ .mac = { 2, 0, 0, 0, 0, 8 }, .vlan = vlan, .version = version };
-	wire_grh_set_ver_tc_flow(grh, 0, 0);
-	grh->sgid = wire_gid_make(0, 0xffff0a000002ull);
-	grh->dgid = wire_gid_make(0, 0xffff0a000001ull);
-	wire_bth_fill(bth, WIRE_UD_SEND_ONLY, false, 0, 0xffff, 1, false, 0);
-	wire_deth_fill((struct wire_deth *)(bth + 1), 0x80010000, 1);
-	g->port[1].mad.receive(g->port[1].mad.ctx, p);
-}
-
-/* Whether the completion is as expected, and the 40 bytes before the MAD have @first at @off. */
-static bool received(struct guest *g, u16 tag, u32 off, u8 first)
-{
-	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
-	struct ib_uverbs_wc *wc = (void *)(cq->data + (cq->consumer_index & 3) * 64);
-	bool ok =
-		cq->producer_index != cq->consumer_index && !wc->status && wc->wc_flags & HCA_WC_GRH && wc->slid == tag;
-
-	cq->consumer_index = cq->producer_index;
-	return ok && g->f.mem[FRONT_DATA + off] == first && g->f.mem[FRONT_DATA + 40] == 1;
-}
-
-/* Capabilities that software sets are the guest's: IsSM, CommunicationManagement. Another user of the port has set one. */
-static void test_caps(struct guest *g)
-{
-	struct muslin_set_cap set = { .cmd = { .op = MUSLIN_SET_CAP }, .port = 1, .set = 1 << 1 | 1 << 16 };
-	u32 *mask = &g->port[0].attr.cap_mask;
-
-	*mask = 1 << 16;
-	row(150, "capabilities", !guest_command(g, &set, sizeof(set)) && *mask == (1 << 1 | 1 << 16));
-	guest_hello(g);
-	row(151, "the guest's go with it", *mask == 1 << 16);
-	set.set = 0;
-	set.clear = 1 << 16;
-	guest_command(g, &set, sizeof(set));
-	*mask = 1 << 16;
-	guest_hello(g);
-	row(152, "those that it has cleared are no longer its own", *mask == 1 << 16);
-	set.set = 1 << 3;
-	row(153, "one of the hardware", guest_command(g, &set, sizeof(set)) == -EINVAL);
-	set.port = 0;
-	row(154, "no port", guest_command(g, &set, sizeof(set)) == -EINVAL);
-}
-
-static void test_ethernet(struct guest *g)
-{
-	static const struct muslin_av av = {
-		.port = 2, .grh = 1, .sgid_index = 4, .sl = 5, .dmac = { 2, 0, 0, 0, 0, 8 }, .dgid = { [15] = 1 }
-	};
-	struct muslin_gid add[] = { gid_add(2, 1, 0), gid_add(3, 2, 0), gid_add(4, 2, 7) };
-	u32 pd, cq, qp, i;
-
-	for (i = 0; i < ARRAY_SIZE(add); i++)
-		guest_command(g, &add[i], sizeof(add[i]));
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
-	cq = make_cq(g);
-	qp = make_qp(g, HCA_QPT_GSI, pd, cq, 2);
-	start_special(g, qp);
-	row(120, "a MAD out", send_to(g, qp, HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
-	row(121, "on the GID's VLAN", g->sent.version == 2 && g->sent.vlan == (5 << WIRE_VLAN_PRIO_SHIFT | 7));
-	row(122, "to the station", !memcmp(g->sent.mac, av.dmac, 6));
-	receive_mad(g, 2, 0);
-	row(123, "a MAD in has the IPv4 header", received(g, 0, 20, 0x45));
-	receive_mad(g, 2, 3 << WIRE_VLAN_PRIO_SHIFT | 7);
-	row(124, "one from a VLAN has its tag", received(g, 3 << WIRE_VLAN_PRIO_SHIFT | 7, 20, 0x45));
-	receive_mad(g, 1, 0);
-	row(125, "RoCE v1 has a GRH", received(g, 0, 0, 0x60));
-	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
-	guest_object(g, MUSLIN_CQ_DESTROY, cq, 0);
-	guest_object(g, MUSLIN_PD_FREE, pd, 0);
-	guest_hello(g);
-	row(126, "GIDs go with the guest", wire_gid_is_zero(&g->port[1].attr.gid[3]));
 }
 
 /* Posted entries move to the new ring, if they fit. */
@@ -877,12 +511,12 @@ static void test_life(struct guest *g)
 {
 	u32 state[2] = { MUSLIN_VQ_COMMAND, 0 };
 
-	make_cq(g);
+	guest_make_cq(g);
 	front_send(&g->f, VHOST_GET_VRING_BASE, 0, state, sizeof(state), -1);
 	front_reply(&g->f, state, sizeof(state));
 	row(90, "a stop ends all", !vdev_in_use(g->dev));
 	front_queue(&g->f, MUSLIN_VQ_COMMAND);
-	row(91, "and hello starts again", guest_hello(g) == 0 && make_cq(g));
+	row(91, "and hello starts again", guest_hello(g) == 0 && guest_make_cq(g));
 	front_close(&g->f);
 	row(92, "a guest has disconnected", !vdev_in_use(g->dev));
 	row(93, "and connects again", !guest_attach(g) && guest_hello(g) == 0);
@@ -901,18 +535,12 @@ int main(void)
 	test_lengths(&g);
 	test_foreign(&g);
 	test_rings(&g);
-	test_special(&g);
-	test_special_overrun(&g);
-	test_special_turns(&g);
 	test_exits(&g);
 	test_coalescing(&g);
 	test_destroy_in_turns(&g);
 	test_destroy_at_once(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
-	test_gids(&g);
-	test_ethernet(&g);
-	test_caps(&g);
 	test_memory(&g);
 	test_budget(&g);
 	test_large_commands(&g);
