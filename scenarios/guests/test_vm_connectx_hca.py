@@ -22,8 +22,9 @@ EVENTS = ["PORT_ERR", "PORT_ACTIVE", "LID_CHANGE", "PKEY_CHANGE", "CLIENT_REREGI
 
 @pytest.fixture(scope="module")
 def a(shared_fabric, connectx):
-    vm = shared_fabric.vm("h1", *connectx, "--tcp", "0")
-    yield vm.wait_ib0()
+    vm = shared_fabric.vm("h1", *connectx, "--tcp", "0").wait_ib0()
+    pingpong(shared_fabric, vm)  # newer drivers create a PD, a CQ and a QP of their own for the first MR
+    yield vm
     vm.stop()
 
 
@@ -126,11 +127,12 @@ def test_events(shared_fabric, a):
     a.wait_ib0()
 
 
+# From Linux 6.4 the driver keeps the keys of deregistered regions for 30 s: the adapter is asked only for one that is longer.
 REFUSED = [
     ("cq", "ibv_rc_pingpong", "create CQ"),
     ("qp", "ibv_rc_pingpong", "create QP"),
     ("pd", "ibv_rc_pingpong", "allocate PD"),
-    ("mr", "ibv_rc_pingpong", "register MR"),
+    ("mr", "ibv_rc_pingpong -s 3000000", "register MR"),
     ("srq", "ibv_srq_pingpong", "create SRQ"),
 ]
 
