@@ -127,7 +127,7 @@ def test_events(shared_fabric, a):
     a.wait_ib0()
 
 
-# From Linux 6.4 the driver keeps the keys of deregistered regions for 30 s: the adapter is asked only for one that is longer.
+# Linux 6.4 and newer keep the keys of deregistered regions for 30 s: a command is sent only for a longer one.
 REFUSED = [
     ("cq", "ibv_rc_pingpong", "create CQ"),
     ("qp", "ibv_rc_pingpong", "create QP"),
