@@ -36,7 +36,9 @@ static const u16 allowed[] = {
 	__NR_sendmmsg,
 	__NR_recvmmsg,
 	__NR_epoll_pwait,
+#ifdef __NR_epoll_pwait2
 	__NR_epoll_pwait2,
+#endif
 	__NR_epoll_ctl,
 	__NR_sendto,
 	__NR_recvfrom,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -293,6 +294,17 @@ static bool pollers_sleep(struct loop *loop, bool asleep)
 
 /* Running */
 
+/* Without the C library, which has it from glibc 2.35 on. */
+static int epoll_wait_ns(int epfd, struct epoll_event *ev, const struct timespec *most)
+{
+#ifdef SYS_epoll_pwait2
+	return (int)syscall(SYS_epoll_pwait2, epfd, ev, LOOP_EVENTS, most, NULL, (size_t)0);
+#else
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
 /* Waits with nanosecond resolution, if the kernel and the sandbox have epoll_pwait2(); links and
  * pacing wait for less than a millisecond. */
 static int wait_fds(struct loop *loop, struct epoll_event *ev, u64 ns)
@@ -302,7 +314,7 @@ static int wait_fds(struct loop *loop, struct epoll_event *ev, u64 ns)
 	int got;
 
 	if (ns && ns < NSEC_PER_SEC && !refused) {
-		got = epoll_pwait2(loop->epfd, ev, LOOP_EVENTS, &ts, NULL);
+		got = epoll_wait_ns(loop->epfd, ev, &ts);
 		refused = got < 0 && (errno == ENOSYS || errno == EPERM);
 		if (!refused)
 			return got;

@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "emu/hca/bring.h"
@@ -78,7 +79,9 @@ int __real_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 int __real_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
-int __wrap_epoll_pwait2(int fd, struct epoll_event *ev, int n, const struct timespec *ts, const sigset_t *set);
+long __real_syscall(long n, ...);
+long __wrap_syscall(long n, int fd, struct epoll_event *ev, int most, const struct timespec *ts, const sigset_t *set,
+		    size_t size);
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
@@ -111,8 +114,12 @@ int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
 	return 0;
 }
 
-int __wrap_epoll_pwait2(int fd, struct epoll_event *ev, int n, const struct timespec *ts, const sigset_t *set)
+/* epoll_pwait2(), which the loop calls without the C library */
+long __wrap_syscall(long n, int fd, struct epoll_event *ev, int most, const struct timespec *ts, const sigset_t *set,
+		    size_t size)
 {
+	if (!own_clock || n != SYS_epoll_pwait2)
+		return __real_syscall(n, fd, ev, most, ts, set, size);
 	sleep_for((u64)ts->tv_sec * NSEC_PER_SEC + (u64)ts->tv_nsec);
 	return 0;
 }
