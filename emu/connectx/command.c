@@ -90,7 +90,7 @@ static int alloc_pd(struct connectx *d, const struct cx_cmd *c)
 
 static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 {
-	return hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd));
+	return cx_destroyed(hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd)));
 }
 
 /* UARs and counter sets have a number and no state. */
@@ -138,7 +138,7 @@ static int alloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 
 static int dealloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 {
-	return hca_xrcd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd));
+	return cx_destroyed(hca_xrcd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd)));
 }
 
 static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)

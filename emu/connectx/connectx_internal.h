@@ -3,6 +3,8 @@
 #ifndef MUSLIN_CONNECTX_INTERNAL_H
 #define MUSLIN_CONNECTX_INTERNAL_H
 
+#include <errno.h>
+
 #include "emu/connectx/connectx.h"
 #include "emu/connectx/format.h"
 #include "emu/verbs/object.h"
@@ -28,7 +30,8 @@
 
 /*
  * Status of a command. BAD_RES: it names an object that does not exist, to act on or to use ("not existing CQ when
- * creating QP").
+ * creating QP"). BAD_RES_STATE: the object to destroy is in use ("DEALLOC_PD ... bad resource state" of mlx5), or in
+ * another state than the command needs.
  */
 enum cx_status {
 	CX_OK = 0,
@@ -257,6 +260,11 @@ struct cx_cmd {
 	u32 in_len, out_len;
 };
 #define CX_IN_SLACK 1024u
+/* The answer to a command that destroys an object. */
+static inline int cx_destroyed(int err)
+{
+	return err == -EBUSY ? CX_BAD_RES_STATE : err;
+}
 /* Returns 0, -errno or an enum cx_status. */
 typedef int cx_command(struct connectx *d, const struct cx_cmd *c);
 void cx_commands(struct connectx *d); /* executes commands with a doorbell; not called while it does so */

@@ -211,7 +211,7 @@ static void create_objects(void)
 	row(22, "an event queue without pages",
 	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
 	cx_set(d.in, destroy_eq_in, eq_number, d.eqn);
-	row(23, "an event queue in use stays", driver_command(&d, 0x302, 0, 16, 16) == CX_RES_BUSY);
+	row(23, "an event queue in use stays", driver_command(&d, 0x302, 0, 16, 16) == CX_BAD_RES_STATE);
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
 	row(24, "a CQ of no event queue",
@@ -579,7 +579,7 @@ static void shared_receive(void)
 	cx_set(d.in, arm_rq_in, lwm, 2);
 	row(53, "its limit", !driver_command(&d, 0x703, 1, 16, 16));
 	cx_set(d.in, destroy_srq_in, srqn, srqn);
-	row(54, "in use it stays", driver_command(&d, 0x701, 0, 16, 16) == CX_RES_BUSY);
+	row(54, "in use it stays", driver_command(&d, 0x701, 0, 16, 16) == CX_BAD_RES_STATE);
 }
 
 static int xrcd_free(u32 xrcd)
@@ -626,7 +626,7 @@ static void xrc(void)
 	row(114, "an initiator and a target",
 	    !driver_qp(&d, CX_QP_XRC, 9, 0, &ini) && !driver_qp(&d, CX_QP_XRC, 10, xrcd, &tgt) &&
 		    !driver_connect(&d, ini, tgt) && !driver_connect(&d, tgt, ini));
-	row(115, "the domain is busy", xrcd_free(xrcd) == CX_RES_BUSY);
+	row(115, "the domain is busy", xrcd_free(xrcd) == CX_BAD_RES_STATE);
 	driver_data(driver_data(ring + 16, 16, d.lkey, driver_addr(AT_DATA + 0x6000)), 0, 0x100, 0);
 	wire_store(d.c.mem + AT_RECORDS + 64 + 8 * 64, 4, 1);
 	w = d.c.mem + AT_WQ + 9 * 4096;
@@ -644,7 +644,7 @@ static void xrc(void)
 	row(117, "a request that names none fails", failed(xrc_poll(false), false, 0x02));
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, destroy_qp_in, qpn, tgt);
-	row(118, "the target ends", !driver_command(&d, 0x501, 0, 16, 16) && xrcd_free(xrcd) == CX_RES_BUSY);
+	row(118, "the target ends", !driver_command(&d, 0x501, 0, 16, 16) && xrcd_free(xrcd) == CX_BAD_RES_STATE);
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, destroy_srq_in, srqn, srqn);
 	row(119, "and the SRQ, and the domain", !driver_command(&d, 0x701, 0, 16, 16) && !xrcd_free(xrcd));

@@ -291,7 +291,7 @@ int cx_destroy_cq(struct connectx *d, const struct cx_cmd *c)
 
 	if (!err)
 		verbs_cq_free(cq);
-	return err;
+	return cx_destroyed(err);
 }
 
 int cx_query_cq(struct connectx *d, const struct cx_cmd *c)

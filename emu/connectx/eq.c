@@ -309,7 +309,7 @@ int cx_destroy_eq(struct connectx *d, const struct cx_cmd *c)
 		return CX_BAD_RES;
 	table_for_each (&d->verbs.cqs, i, cq) {
 		if (cq->eqn == eq->eqn)
-			return CX_RES_BUSY;
+			return CX_BAD_RES_STATE;
 	}
 	eq_destroy(d, eq);
 	return CX_OK;

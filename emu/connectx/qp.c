@@ -300,7 +300,7 @@ int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
 	err = verbs_qp_destroy(&d->verbs, qp->qp.handle, &base);
 	if (!err)
 		verbs_qp_free(base);
-	return err;
+	return cx_destroyed(err);
 }
 
 /* ---- modify ---- */

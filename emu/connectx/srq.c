@@ -79,7 +79,7 @@ int cx_destroy_srq(struct connectx *d, const struct cx_cmd *c)
 
 	if (!err)
 		verbs_srq_free(srq);
-	return err;
+	return cx_destroyed(err);
 }
 
 int cx_query_srq(struct connectx *d, const struct cx_cmd *c)
