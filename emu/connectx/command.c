@@ -93,7 +93,7 @@ static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 	return cx_destroyed(hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd)));
 }
 
-/* UARs and counter sets have a number and no state. */
+/* Counter sets have a number and no state. */
 static int name_alloc(struct table *t, u32 *number)
 {
 	static char taken;
@@ -111,19 +111,38 @@ bool cx_uar_exists(const struct connectx *d, u32 uar)
 	return table_get(&d->uars, uar);
 }
 
+void cx_uar_use(struct connectx *d, u32 uar, int n)
+{
+	struct cx_uar *u = table_get(&d->uars, uar);
+
+	u->users += (u32)n;
+}
+
 static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
 {
+	struct cx_uar *u = calloc(1, sizeof(*u));
 	u32 n;
-	int err = name_alloc(&d->uars, &n);
+	int err = u ? table_add(&d->uars, u, &n) : -ENOMEM;
 
 	if (!err)
 		cx_set(c->out, alloc_uar_out, uar, n);
+	else
+		free(u);
 	return err;
 }
 
+/* Queues whose doorbells are in a UAR keep it. */
 static int dealloc_uar(struct connectx *d, const struct cx_cmd *c)
 {
-	return name_free(&d->uars, (u32)cx_get(c->in, dealloc_uar_in, uar));
+	u32 n = (u32)cx_get(c->in, dealloc_uar_in, uar);
+	const struct cx_uar *u = table_get(&d->uars, n);
+
+	if (!u)
+		return CX_BAD_RES;
+	if (u->users)
+		return CX_BAD_RES_STATE;
+	free(table_remove(&d->uars, n));
+	return CX_OK;
 }
 
 static int alloc_xrcd(struct connectx *d, const struct cx_cmd *c)

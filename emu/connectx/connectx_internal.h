@@ -92,6 +92,10 @@ struct cx_record {
 	u64 epoch;
 };
 
+struct cx_uar {
+	u32 users; /* queues with doorbells in it */
+};
+
 struct cx_event {
 	struct list link;
 	u8 type, subtype;
@@ -113,7 +117,7 @@ struct cx_eq {
 
 struct cx_cq {
 	struct verbs_cq cq;
-	u32 eqn, uar;
+	u32 eqn, uar; /* uar 0: it has none yet */
 	u8 log_size;
 	bool wide;           /* entries of 128 bytes */
 	bool ignore_overrun; /* the driver does not update the consumer index */
@@ -152,10 +156,10 @@ struct cx_list {
 
 struct cx_qp {
 	struct verbs_qp qp;
-	u32 qpn; /* number that the driver uses */
-	u32 uar, service;
-	bool privileged; /* of the guest's kernel: may register physical pages */
-	bool offload;    /* with LSO and checksum offload */
+	u32 qpn;          /* number that the driver uses */
+	u32 uar, service; /* uar 0: it has no doorbells */
+	bool privileged;  /* of the guest's kernel: may register physical pages */
+	bool offload;     /* with LSO and checksum offload */
 	bool has_rq;
 	u8 log_sq;
 	u64 sq_offset; /* start of the send queue in the buffer */
@@ -275,6 +279,8 @@ u16 cx_command_op(const char *name); /* 0: unknown */
 const char *cx_command_name(u32 n);  /* of the nth row of the table; NULL past the end */
 u32 cx_command_total(void);
 bool cx_uar_exists(const struct connectx *d, u32 uar);
+/* Counts one more (1) or one less (-1) queue with doorbells in the UAR, which exists. */
+void cx_uar_use(struct connectx *d, u32 uar, int n);
 /* Returns the page list at the end of a command. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
 

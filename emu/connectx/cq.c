@@ -248,12 +248,14 @@ int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 	struct connectx *d = cx_of(base->verbs);
 	const struct cx_cmd *c = arg;
 	const u8 *ctx = cx_cptr(c->in, create_cq_in, cq_context);
+	u32 uar = (u32)cx_get(ctx, cqc, uar_page);
 
 	list_init(&cq->due);
 	cq->eqn = (u32)cx_get(ctx, cqc, c_eqn_or_apu_element);
-	cq->uar = (u32)cx_get(ctx, cqc, uar_page);
-	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn] || !cx_uar_exists(d, cq->uar))
+	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn] || !cx_uar_exists(d, uar))
 		return -ENOENT;
+	cq->uar = uar;
+	cx_uar_use(d, uar, 1);
 	cq->log_size = (u8)cx_get(ctx, cqc, log_cq_size);
 	cq->wide = cx_get(ctx, cqc, cqe_sz);
 	cq->ignore_overrun = cx_get(ctx, cqc, oi);
@@ -268,6 +270,8 @@ void cx_cq_fini(struct verbs_cq *base)
 {
 	struct cx_cq *cq = container_of(base, struct cx_cq, cq);
 
+	if (cq->uar)
+		cx_uar_use(cx_of(base->verbs), cq->uar, -1);
 	loop_timer_cancel(&cq->timer);
 	list_del(&cq->due);
 	cx_buf_destroy(cx_of(base->verbs), &cq->buf);

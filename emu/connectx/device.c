@@ -314,7 +314,12 @@ static void tables_init(struct connectx *d)
 
 static void tables_fini(struct connectx *d)
 {
+	struct cx_uar *u;
+	u32 i;
+
 	verbs_fini(&d->verbs);
+	table_for_each (&d->uars, i, u)
+		free(u);
 	table_fini(&d->qpns);
 	table_fini(&d->uars);
 	table_fini(&d->counter_sets);

@@ -239,6 +239,7 @@ static void eq_destroy(struct connectx *d, struct cx_eq *eq)
 		eq_drop_first(eq);
 	while (!list_empty(&eq->due_cqs))
 		list_del(eq->due_cqs.next);
+	cx_uar_use(d, eq->uar, -1);
 	cx_buf_destroy(d, &eq->buf);
 	d->eq[eq->eqn] = NULL;
 	free(eq);
@@ -285,6 +286,7 @@ int cx_create_eq(struct connectx *d, const struct cx_cmd *c)
 	eq->log_size = (u8)log_size;
 	eq->vector = vector;
 	eq->uar = (u32)cx_get(ctx, eqc, uar_page);
+	cx_uar_use(d, eq->uar, 1);
 	eq->mask = wire_load(cx_cptr(c->in, create_eq_in, event_bitmask), 8);
 	memcpy(eq->eqc, ctx, sizeof(eq->eqc));
 	d->eq[n] = eq;

@@ -30,6 +30,29 @@ static void in_use(void)
 	row(9, "without it the domain ends", !command_on(0x202, d.lkey >> 8) && !command_on(0x801, d.pdn));
 }
 
+/* A UAR may be deallocated when no queue has doorbells in it. */
+static void uars(void)
+{
+	u32 qpn[3], cqn, i;
+
+	row(20, "a queue pair of each kind",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn[0]) && !driver_qp(&d, CX_QP_GSI, 1, 0, &qpn[1]) &&
+		    !driver_qp(&d, CX_QP_UMR, 2, 0, &qpn[2]));
+	row(21, "all queues are of the UAR", command_on(0x803, d.uar) == CX_BAD_RES_STATE);
+	row(22, "a CQ that is not created", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
+	for (i = 0; i < 3; i++) {
+		row(23, "a queue pair ends", !command_on(0x501, qpn[i]));
+		row(24, "others do not", command_on(0x803, d.uar) == CX_BAD_RES_STATE);
+	}
+	row(25, "the CQ ends", !command_on(0x401, d.cqn));
+	row(26, "the event queue does not", command_on(0x803, d.uar) == CX_BAD_RES_STATE);
+	row(27, "the event queue ends", !command_on(0x302, d.eqn));
+	row(28, "nothing uses the UAR", !command_on(0x803, d.uar));
+	row(29, "it is no more", command_on(0x803, d.uar) == CX_BAD_RES);
+	row(30, "the driver leaves one that is in use",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !command_on(0x103, 0) && !driver_objects(&d));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -38,6 +61,7 @@ int main(void)
 		return 1;
 	}
 	in_use();
+	uars();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -111,7 +111,10 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 	list_init(&qp->polled);
 	memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 	qp->service = (u32)cx_get(qpc, qpc, st);
-	qp->uar = (u32)cx_get(qpc, qpc, uar_page);
+	if (!cx_get(qpc, qpc, no_sq)) {
+		qp->uar = (u32)cx_get(qpc, qpc, uar_page);
+		cx_uar_use(d, qp->uar, 1);
+	}
 	qp->offload = cx_get(qpc, qpc, ulp_stateless_offload_mode);
 	qp->record.addr = cx_get(qpc, qpc, dbr_addr);
 	qp->has_rq = cx_get(qpc, qpc, rq_type) == RQ_OWN;
@@ -134,6 +137,8 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 /* Frees its queues, and its number, which it may not have got. */
 static void qp_release(struct connectx *d, struct cx_qp *qp)
 {
+	if (qp->uar)
+		cx_uar_use(d, qp->uar, -1);
 	qp_unpoll(d, qp);
 	cx_wq_reset(qp);
 	cx_buf_destroy(d, &qp->buf);
