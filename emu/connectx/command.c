@@ -66,6 +66,19 @@ static int query_pages(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
+static int enable_hca(struct connectx *d, const struct cx_cmd *c)
+{
+	d->enabled = true;
+	return CX_OK;
+}
+
+static int disable_hca(struct connectx *d, const struct cx_cmd *c)
+{
+	cx_stop(d);
+	d->enabled = false;
+	return CX_OK;
+}
+
 static int init_hca(struct connectx *d, const struct cx_cmd *c)
 {
 	return cx_start(d);
@@ -208,67 +221,80 @@ static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
 
 /* ---- the table ---- */
 
+/* Phases of a driver's start: ENABLE_HCA enables the HCA, INIT_HCA initializes it. */
+enum hca_phase {
+	DISABLED,
+	ENABLED,
+	INITIALIZED,
+};
+
+static enum hca_phase hca_phase(const struct connectx *d)
+{
+	return d->verbs.ctx ? INITIALIZED : d->enabled ? ENABLED : DISABLED;
+}
+
 static const struct {
 	u16 op;
 	const char *name;
 	cx_command *fn;
-	u16 in, out;   /* minimum lengths in bytes */
-	bool any_time; /* allowed before INIT_HCA */
+	u16 in, out;         /* minimum lengths in bytes */
+	enum hca_phase from; /* in an earlier phase: BAD_SYS_STATE */
 } commands[] = {
-	{ 0x100, "QUERY_HCA_CAP", cx_query_hca_cap, 8, CX_BYTES_query_hca_cap_out, true },
-	{ 0x101, "QUERY_ADAPTER", cx_query_adapter, 8, CX_BYTES_query_adapter_out, true },
-	{ 0x102, "INIT_HCA", init_hca, 8, 8, true },
-	{ 0x103, "TEARDOWN_HCA", teardown_hca, 8, 8, true },
-	{ 0x104, "ENABLE_HCA", no_effect, 8, 8, true },
-	{ 0x105, "DISABLE_HCA", no_effect, 8, 8, true },
-	{ 0x107, "QUERY_PAGES", query_pages, 8, 8, true },
-	{ 0x108, "MANAGE_PAGES", no_effect, 8, 8, true },
-	{ 0x109, "SET_HCA_CAP", no_effect, 8, 8, true },
-	{ 0x10a, "QUERY_ISSI", cx_query_issi, 8, CX_BYTES_query_issi_out, true },
-	{ 0x10b, "SET_ISSI", cx_set_issi, 16, 8, true },
-	{ 0x10d, "SET_DRIVER_VERSION", no_effect, 8, 8, true },
-	{ 0x200, "CREATE_MKEY", cx_create_mkey, CX_BYTES_create_mkey_in, 8, false },
-	{ 0x201, "QUERY_MKEY", cx_query_mkey, 8, CX_BYTES_query_mkey_out, false },
-	{ 0x202, "DESTROY_MKEY", cx_destroy_mkey, 8, 8, false },
-	{ 0x203, "QUERY_SPECIAL_CONTEXTS", cx_special_contexts, 8, 8, false },
-	{ 0x301, "CREATE_EQ", cx_create_eq, CX_BYTES_create_eq_in, 8, false },
-	{ 0x302, "DESTROY_EQ", cx_destroy_eq, 8, 8, false },
-	{ 0x303, "QUERY_EQ", cx_query_eq, 8, CX_BYTES_query_eq_out, false },
-	{ 0x400, "CREATE_CQ", cx_create_cq, CX_BYTES_create_cq_in, 8, false },
-	{ 0x401, "DESTROY_CQ", cx_destroy_cq, 8, 8, false },
-	{ 0x402, "QUERY_CQ", cx_query_cq, 8, CX_BYTES_query_cq_out, false },
-	{ 0x403, "MODIFY_CQ", cx_modify_cq, CX_BYTES_modify_cq_in, 8, false },
-	{ 0x500, "CREATE_QP", cx_create_qp, CX_BYTES_create_qp_in, 8, false },
-	{ 0x501, "DESTROY_QP", cx_destroy_qp, 8, 8, false },
-	{ 0x502, "RST2INIT_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x503, "INIT2RTR_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x504, "RTR2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x505, "RTS2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x506, "SQERR2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x507, "2ERR_QP", cx_modify_qp, 8, 8, false },
-	{ 0x50a, "2RST_QP", cx_modify_qp, 8, 8, false },
-	{ 0x50b, "QUERY_QP", cx_query_qp, 8, CX_BYTES_query_qp_out, false },
-	{ 0x50c, "SQD_RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x50d, "MAD_IFC", cx_mad_ifc, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out, true },
-	{ 0x50e, "INIT2INIT_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
-	{ 0x700, "CREATE_SRQ", cx_create_srq, CX_BYTES_create_srq_in, 8, false },
-	{ 0x701, "DESTROY_SRQ", cx_destroy_srq, 8, 8, false },
-	{ 0x702, "QUERY_SRQ", cx_query_srq, 8, CX_BYTES_query_srq_out, false },
-	{ 0x703, "ARM_RQ", cx_arm_rq, 8, 8, false },
-	{ 0x762, "QUERY_HCA_VPORT_CONTEXT", cx_query_vport, 8, CX_BYTES_query_hca_vport_context_out, true },
-	{ 0x771, "ALLOC_Q_COUNTER", alloc_q_counter, 8, 8, false },
-	{ 0x772, "DEALLOC_Q_COUNTER", dealloc_q_counter, 8, 8, false },
-	{ 0x773, "QUERY_Q_COUNTER", query_q_counter, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out, false },
-	{ 0x800, "ALLOC_PD", alloc_pd, 8, 8, false },
-	{ 0x801, "DEALLOC_PD", dealloc_pd, 8, 8, false },
-	{ 0x802, "ALLOC_UAR", alloc_uar, 8, 8, false },
-	{ 0x803, "DEALLOC_UAR", dealloc_uar, 8, 8, false },
-	{ 0x805, "ACCESS_REG", cx_access_reg, 8, 8, true },
-	{ 0x806, "ATTACH_TO_MCG", cx_attach_mcg, CX_BYTES_attach_to_mcg_in, 8, false },
-	{ 0x807, "DETACH_FROM_MCG", cx_detach_mcg, CX_BYTES_attach_to_mcg_in, 8, false },
-	{ 0x80d, "NOP", no_effect, 8, 8, true },
-	{ 0x80e, "ALLOC_XRCD", alloc_xrcd, 8, 8, false },
-	{ 0x80f, "DEALLOC_XRCD", dealloc_xrcd, 8, 8, false },
+	{ 0x100, "QUERY_HCA_CAP", cx_query_hca_cap, 8, CX_BYTES_query_hca_cap_out, ENABLED },
+	{ 0x101, "QUERY_ADAPTER", cx_query_adapter, 8, CX_BYTES_query_adapter_out, ENABLED },
+	{ 0x102, "INIT_HCA", init_hca, 8, 8, ENABLED },
+	{ 0x103, "TEARDOWN_HCA", teardown_hca, 8, 8, ENABLED },
+	{ 0x104, "ENABLE_HCA", enable_hca, 8, 8, DISABLED },
+	{ 0x105, "DISABLE_HCA", disable_hca, 8, 8, DISABLED },
+	{ 0x107, "QUERY_PAGES", query_pages, 8, 8, ENABLED },
+	{ 0x108, "MANAGE_PAGES", no_effect, 8, 8, ENABLED },
+	{ 0x109, "SET_HCA_CAP", no_effect, 8, 8, ENABLED },
+	{ 0x10a, "QUERY_ISSI", cx_query_issi, 8, CX_BYTES_query_issi_out, ENABLED },
+	{ 0x10b, "SET_ISSI", cx_set_issi, 16, 8, ENABLED },
+	{ 0x10d, "SET_DRIVER_VERSION", no_effect, 8, 8, ENABLED },
+	{ 0x200, "CREATE_MKEY", cx_create_mkey, CX_BYTES_create_mkey_in, 8, INITIALIZED },
+	{ 0x201, "QUERY_MKEY", cx_query_mkey, 8, CX_BYTES_query_mkey_out, INITIALIZED },
+	{ 0x202, "DESTROY_MKEY", cx_destroy_mkey, 8, 8, INITIALIZED },
+	{ 0x203, "QUERY_SPECIAL_CONTEXTS", cx_special_contexts, 8, 8, INITIALIZED },
+	{ 0x301, "CREATE_EQ", cx_create_eq, CX_BYTES_create_eq_in, 8, INITIALIZED },
+	{ 0x302, "DESTROY_EQ", cx_destroy_eq, 8, 8, INITIALIZED },
+	{ 0x303, "QUERY_EQ", cx_query_eq, 8, CX_BYTES_query_eq_out, INITIALIZED },
+	{ 0x400, "CREATE_CQ", cx_create_cq, CX_BYTES_create_cq_in, 8, INITIALIZED },
+	{ 0x401, "DESTROY_CQ", cx_destroy_cq, 8, 8, INITIALIZED },
+	{ 0x402, "QUERY_CQ", cx_query_cq, 8, CX_BYTES_query_cq_out, INITIALIZED },
+	{ 0x403, "MODIFY_CQ", cx_modify_cq, CX_BYTES_modify_cq_in, 8, INITIALIZED },
+	{ 0x500, "CREATE_QP", cx_create_qp, CX_BYTES_create_qp_in, 8, INITIALIZED },
+	{ 0x501, "DESTROY_QP", cx_destroy_qp, 8, 8, INITIALIZED },
+	{ 0x502, "RST2INIT_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x503, "INIT2RTR_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x504, "RTR2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x505, "RTS2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x506, "SQERR2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x507, "2ERR_QP", cx_modify_qp, 8, 8, INITIALIZED },
+	{ 0x50a, "2RST_QP", cx_modify_qp, 8, 8, INITIALIZED },
+	{ 0x50b, "QUERY_QP", cx_query_qp, 8, CX_BYTES_query_qp_out, INITIALIZED },
+	{ 0x50c, "SQD_RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x50d, "MAD_IFC", cx_mad_ifc, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out, INITIALIZED },
+	{ 0x50e, "INIT2INIT_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, INITIALIZED },
+	{ 0x700, "CREATE_SRQ", cx_create_srq, CX_BYTES_create_srq_in, 8, INITIALIZED },
+	{ 0x701, "DESTROY_SRQ", cx_destroy_srq, 8, 8, INITIALIZED },
+	{ 0x702, "QUERY_SRQ", cx_query_srq, 8, CX_BYTES_query_srq_out, INITIALIZED },
+	{ 0x703, "ARM_RQ", cx_arm_rq, 8, 8, INITIALIZED },
+	{ 0x762, "QUERY_HCA_VPORT_CONTEXT", cx_query_vport, 8, CX_BYTES_query_hca_vport_context_out, INITIALIZED },
+	{ 0x771, "ALLOC_Q_COUNTER", alloc_q_counter, 8, 8, INITIALIZED },
+	{ 0x772, "DEALLOC_Q_COUNTER", dealloc_q_counter, 8, 8, INITIALIZED },
+	{ 0x773, "QUERY_Q_COUNTER", query_q_counter, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out,
+	  INITIALIZED },
+	{ 0x800, "ALLOC_PD", alloc_pd, 8, 8, INITIALIZED },
+	{ 0x801, "DEALLOC_PD", dealloc_pd, 8, 8, INITIALIZED },
+	{ 0x802, "ALLOC_UAR", alloc_uar, 8, 8, INITIALIZED },
+	{ 0x803, "DEALLOC_UAR", dealloc_uar, 8, 8, INITIALIZED },
+	{ 0x805, "ACCESS_REG", cx_access_reg, 8, 8, ENABLED },
+	{ 0x806, "ATTACH_TO_MCG", cx_attach_mcg, CX_BYTES_attach_to_mcg_in, 8, INITIALIZED },
+	{ 0x807, "DETACH_FROM_MCG", cx_detach_mcg, CX_BYTES_attach_to_mcg_in, 8, INITIALIZED },
+	{ 0x80d, "NOP", no_effect, 8, 8, DISABLED },
+	{ 0x80e, "ALLOC_XRCD", alloc_xrcd, 8, 8, INITIALIZED },
+	{ 0x80f, "DEALLOC_XRCD", dealloc_xrcd, 8, 8, INITIALIZED },
 };
 
 u32 cx_command_total(void)
@@ -325,7 +351,7 @@ static int command_run(struct connectx *d, const struct cx_cmd *c)
 			return CX_BAD_INP_LEN;
 		if (c->out_len < commands[i].out)
 			return CX_BAD_OUTP_LEN;
-		if (!d->verbs.ctx && !commands[i].any_time)
+		if (hca_phase(d) < commands[i].from)
 			return CX_BAD_SYS_STATE;
 		return status_of(commands[i].fn(d, c));
 	}

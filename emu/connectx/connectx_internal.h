@@ -192,6 +192,7 @@ struct connectx {
 	u64 pages;          /* page addresses of queues and of lists of registrations */
 	u64 command_queue;
 	u32 interface;
+	bool enabled; /* ENABLE_HCA was executed */
 	u32 caps_set; /* capability mask bits that the driver has set */
 	u32 health_counter;
 	bool fatal;

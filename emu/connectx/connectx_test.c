@@ -40,7 +40,8 @@ static void segment(void)
 static void commands(void)
 {
 	memset(d.in, 0, sizeof(d.in));
-	row(3, "no objects before INIT_HCA", driver_command(&d, 0x800, 0, 16, 16) == CX_BAD_SYS_STATE);
+	row(3, "no objects before INIT_HCA",
+	    !driver_command(&d, 0x104, 0, 16, 16) && driver_command(&d, 0x800, 0, 16, 16) == CX_BAD_SYS_STATE);
 	row(4, "an unknown command",
 	    driver_command(&d, 0x9ff, 0, 16, 16) == CX_BAD_OP && driver_counter(&d, "unknown_commands") == 1);
 	row(5, "general capabilities",
@@ -63,6 +64,7 @@ static void commands(void)
 	cx_set(d.in, set_issi_in, current_issi, 1);
 	row(130, "an ISSI that QUERY_ISSI does not report", driver_command(&d, 0x10b, 0, 16, 16) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
+	row(144, "INIT_HCA", !driver_command(&d, 0x102, 0, 16, 16));
 	d.in[17] = 1;
 	d.in[19] = 1;
 	row(10, "MAD_IFC",
@@ -764,7 +766,7 @@ static void firmware_faults(void)
 		       !fault_add(&d.faults, wrong_faults[i][0], err, sizeof(err)) && strstr(err, wrong_faults[i][1]));
 	ft = arm("t command-status command=NOP status=LIM_ERR nth=2");
 	row(90, "the second NOP has a status, and no other command",
-	    !nop() && !driver_command(&d, 0x107, 0, 16, 16) && nop() == CX_LIM && !nop() && ft->pick.hits == 1);
+	    !nop() && !driver_command(&d, 0x104, 0, 16, 16) && nop() == CX_LIM && !nop() && ft->pick.hits == 1);
 	fault_remove(ft);
 	ft = arm("t command-delay time=200ms first=1");
 	row(91, "a late command is the adapter's until then", nop() == -1);
@@ -827,7 +829,9 @@ static void end(void)
 	row(85, "the next guest starts", !driver_attach(&d) && !driver_start(&d));
 	client_close(&d.c);
 	row(86, "a disconnected guest leaves no objects", !driver_objects(&d) && !connectx_in_use(d.dev));
-	row(134, "capabilities before INIT_HCA", !driver_attach(&d) && !pcap_write(1 << 1) && d.port.attr.cap_mask);
+	memset(d.in, 0, sizeof(d.in));
+	row(134, "capabilities before INIT_HCA",
+	    !driver_attach(&d) && !driver_command(&d, 0x104, 0, 16, 16) && !pcap_write(1 << 1) && d.port.attr.cap_mask);
 	client_close(&d.c);
 	row(135, "end with the guest, too", !d.port.attr.cap_mask);
 }

@@ -213,6 +213,14 @@ static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
 	}
 }
 
+static void interface_off(struct connectx *d)
+{
+	d->interface = INTERFACE_OFF;
+	cx_stop(d);
+	d->enabled = false;
+	cx_commands_forget(d);
+}
+
 /*
  * A driver that turns the interface off does not destroy its objects, but reuses their memory, and that of its
  * commands.
@@ -225,10 +233,8 @@ static void interface_set(struct connectx *d, u32 state)
 		state = INTERFACE_OFF;
 	}
 	d->interface = state;
-	if (d->interface != INTERFACE_OFF)
-		return;
-	cx_stop(d);
-	cx_commands_forget(d);
+	if (state == INTERFACE_OFF)
+		interface_off(d);
 }
 
 static void segment_write(struct connectx *d, u64 off, u32 value)
@@ -242,6 +248,11 @@ static void segment_write(struct connectx *d, u64 off, u32 value)
 		interface_set(d, value & INTERFACE_MASK);
 		break;
 	case SEG_DOORBELL:
+		/* While the interface is disabled, the command queue is not where the driver expects it. */
+		if (d->interface == INTERFACE_OFF) {
+			cx_count(d, CX_CTR_BAD_DOORBELLS);
+			break;
+		}
 		d->due |= value & ~d->late;
 		cx_commands(d);
 		break;
@@ -378,9 +389,15 @@ void cx_fatal(struct connectx *d)
 	loop_task_queue(d->loop, &d->stop_task); /* later: the caller may iterate over contexts */
 }
 
+/* After an internal error no command is executed; after a request for a reset the driver's commands fail. */
 static void on_stop(struct loop_task *t, struct now now)
 {
-	cx_stop(container_of(t, struct connectx, stop_task));
+	struct connectx *d = container_of(t, struct connectx, stop_task);
+
+	if (d->interface == INTERFACE_OFF)
+		interface_off(d);
+	else
+		cx_stop(d);
 }
 
 /*
@@ -392,11 +409,9 @@ static void on_reset(void *dev)
 	struct connectx *d = dev;
 
 	d->map_epoch++;
-	cx_stop(d);
-	cx_commands_forget(d);
+	interface_off(d);
 	d->command_queue = 0;
 	memset(d->half, 0, sizeof(d->half));
-	d->interface = INTERFACE_OFF;
 	d->fatal = false;
 }
 
@@ -436,6 +451,7 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 		return NULL;
 	d->loop = loop;
 	d->cfg = *cfg;
+	d->interface = INTERFACE_OFF;
 	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
 	list_init(&d->polled);

@@ -380,8 +380,9 @@ static void stop_before_start(void)
 {
 	struct fault *ft = arm("t health syndrome=FW_ERR rfr");
 
-	read_put(SEVERITY);
 	memset(d.in, 0, sizeof(d.in));
+	driver_command(&d, 0x104, 0, 16, 16);
+	read_put(SEVERITY);
 	wire_store(d.in, 2, 0x102);
 	driver_entry(&d, 16, 16);
 	ring_put(1);
@@ -413,6 +414,71 @@ static void interface(void)
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
 	driver_poke(&d, QUEUE_LOW, low);
 	row(48, "it restarts the adapter", !driver_start(&d) && !nop());
+}
+
+/* Whether BAD_SYS_STATE is the answer to the commands that need an enabled or an initialized HCA where it is none. */
+static bool refused(bool enabled, bool initialized)
+{
+	static const struct {
+		u16 op;
+		bool initialized; /* for commands of an initialized HCA */
+	} commands[] = {
+		{ 0x100 },       { 0x101 },       { 0x107 },       { 0x108 },       { 0x109 },       { 0x10a },
+		{ 0x10b },       { 0x10d },       { 0x805 },       { 0x200, true }, { 0x203, true }, { 0x301, true },
+		{ 0x400, true }, { 0x500, true }, { 0x50d, true }, { 0x700, true }, { 0x762, true }, { 0x771, true },
+		{ 0x800, true }, { 0x802, true }, { 0x80e, true },
+	};
+	bool ok = true;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		bool allowed = commands[i].initialized ? initialized : enabled;
+
+		memset(d.in, 0, sizeof(d.in));
+		ok &= (driver_command(&d, commands[i].op, 0, CX_BYTES_create_qp_in, CX_BYTES_query_hca_cap_out) !=
+		       CX_BAD_SYS_STATE) == allowed;
+	}
+	return ok;
+}
+
+static int command(u16 op)
+{
+	memset(d.in, 0, sizeof(d.in));
+	return driver_command(&d, op, 0, 16, 16);
+}
+
+/* ENABLE_HCA and INIT_HCA, TEARDOWN_HCA and DISABLE_HCA: which commands are allowed between them. */
+static void phases(void)
+{
+	u32 low = (u32)driver_addr(AT_QUEUE), addr = (u32)(driver_addr(AT_QUEUE) >> 32);
+
+	driver_poke(&d, QUEUE_LOW, low | 0x700);
+	driver_poke(&d, QUEUE_LOW, low);
+	row(70, "before ENABLE_HCA", refused(false, false));
+	row(71, "neither is INIT_HCA allowed", command(0x102) == CX_BAD_SYS_STATE);
+	row(72, "nor TEARDOWN_HCA", command(0x103) == CX_BAD_SYS_STATE);
+	row(73, "ENABLE_HCA", !command(0x104) && refused(true, false));
+	row(74, "INIT_HCA", !command(0x102) && refused(true, true));
+	row(75, "TEARDOWN_HCA", !command(0x103) && refused(true, false));
+	row(76, "DISABLE_HCA", !command(0x105) && refused(false, false));
+	row(77, "DISABLE_HCA without TEARDOWN_HCA leaves no objects",
+	    !driver_start(&d) && !command(0x105) && !driver_objects(&d) && refused(false, false));
+	row(78, "a driver that finds an initialized HCA starts", !driver_start(&d) && !driver_start(&d));
+	driver_poke(&d, QUEUE_LOW, low | 0x100);
+	row(79, "the interface is disabled: no command is executed", nop() == -1);
+	driver_poke(&d, QUEUE_LOW, low);
+	row(80, "nor afterwards, without a doorbell", d.c.mem[AT_QUEUE + 63] & 1);
+	row(81, "and the HCA is disabled", refused(false, false) && !driver_start(&d));
+	client_write(&d.c, VFIO_PCI_CONFIG_REGION_INDEX, 0x68, 0x8000, 2);
+	bus_master(true);
+	driver_poke(&d, 0x10, addr);
+	row(82, "after a reset a doorbell finds no command queue", nop() == -1);
+	driver_poke(&d, QUEUE_LOW, low);
+	row(83, "and the HCA disabled", refused(false, false) && !driver_start(&d));
+	cx_fatal(d.dev);
+	row(84, "after an internal error no command is executed", nop() == -1 && !connectx_in_use(d.dev));
+	driver_poke(&d, QUEUE_LOW, low);
+	row(85, "until the driver starts", !driver_start(&d) && !nop());
 }
 
 /* A command that the queue pair's state does not allow has no effect. */
@@ -530,6 +596,7 @@ int main(void)
 	stop();
 	stop_before_start();
 	interface();
+	phases();
 	refused_transition();
 	posted_before();
 	client_close(&d.c);

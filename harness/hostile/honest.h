@@ -36,13 +36,15 @@ static void must(int status, const char *what)
 	exit(1);
 }
 
-/* Sets the address of the command queue, and queries the port's LID. */
+/* Initializes the HCA, whatever it was used for before, and queries the port's LID. */
 static void attach(void)
 {
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
 	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE));
 	memset(d.in, 0, sizeof(d.in));
+	must(driver_command(&d, 0x104, 0, 16, 16), "ENABLE_HCA");
 	must(driver_command(&d, 0x103, 0, 16, 16), "TEARDOWN_HCA");
+	must(driver_command(&d, 0x102, 0, 16, 16), "INIT_HCA");
 	must(driver_command(&d, 0x762, 0, 16, CX_BYTES_query_hca_vport_context_out), "QUERY_HCA_VPORT_CONTEXT");
 	d.lid = (u16)cx_get(cx_ptr(d.out, query_hca_vport_context_out, hca_vport_context), hca_vport_context, lid);
 }
