@@ -12,7 +12,7 @@
 
 #define CX_VECTORS    32
 #define CX_EQS        32
-#define CX_EVENTS_MAX 1024       /* events queued while an event queue is full, besides one of each CQ */
+#define CX_EVENTS_MAX 1024       /* events queued while an event queue is full, besides completions */
 #define CX_PAGES_MAX  (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
 /* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
 #define CX_OWN_QPNS    0x40
@@ -109,7 +109,8 @@ struct cx_eq {
 	struct cx_buf buf;
 	u32 pi, ci;
 	bool armed;
-	struct list due; /* events queued until there is room */
+	u32 due_commands; /* bits of commands whose completion event waits for room */
+	struct list due;  /* events queued until there is room */
 	u32 ndue;
 	struct list due_cqs; /* CQs whose completion event waits for room */
 	u8 eqc[CX_BYTES_eqc];
@@ -195,7 +196,7 @@ struct connectx {
 	bool enabled; /* ENABLE_HCA was executed */
 	u32 caps_set; /* capability mask bits that the driver has set */
 	u32 health_counter;
-	bool fatal;
+	u8 fatal; /* syndrome of an internal error (enum cx_syndrome); 0: none */
 	/*
 	 * Doorbells that are written as two 32-bit halves, of which the second is missing: a processor of the guest
 	 * may write one while another writes to another UAR.
@@ -303,8 +304,12 @@ struct cx_health cx_fault_health(const struct connectx *d);
 void cx_fault_reset(struct connectx *d); /* ends the requests for a reset */
 
 /* device.c */
+enum cx_syndrome {
+	CX_SYNDROME_INTERNAL = 0x1,
+	CX_SYNDROME_EQ_OVERRUN = 0xc, /* ASYNCHRONOUS_EQ_BUF_OVERRUN */
+};
 u64 cx_clock(void);
-void cx_fatal(struct connectx *d);
+void cx_fatal(struct connectx *d, enum cx_syndrome syndrome);
 int cx_start(struct connectx *d);
 void cx_stop(struct connectx *d);
 void cx_resume_later(struct connectx *d);

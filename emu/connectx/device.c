@@ -41,18 +41,17 @@ enum {
 	SEG_TIMER_LOW = 0x1004,
 	SEG_HEALTH_COUNTER = 0x1010,
 };
-#define FW_MAJOR          12
-#define FW_MINOR          28
-#define FW_SUBMINOR       2302
-#define CMDIF_REV         5
-#define QUEUE_GEOMETRY    0x56 /* log2 of entries and of their size */
-#define INTERFACE_MASK    0x700u
-#define INTERFACE_OFF     0x100u
-#define INTERFACE_RESET   0x700u /* by software; it ends with the interface off */
-#define SYNDROME_INTERNAL 0x1
-#define SYNDROME_SHIFT    16
-#define SEVERITY_RFR      BIT(31)
-#define RESET_SUPPORTED   BIT(30)
+#define FW_MAJOR        12
+#define FW_MINOR        28
+#define FW_SUBMINOR     2302
+#define CMDIF_REV       5
+#define QUEUE_GEOMETRY  0x56 /* log2 of entries and of their size */
+#define INTERFACE_MASK  0x700u
+#define INTERFACE_OFF   0x100u
+#define INTERFACE_RESET 0x700u /* by software; it ends with the interface off */
+#define SYNDROME_SHIFT  16
+#define SEVERITY_RFR    BIT(31)
+#define RESET_SUPPORTED BIT(30)
 
 /* Doorbells in a UAR. */
 enum {
@@ -176,7 +175,7 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_HW:
 		return DEVICE_CONNECTX4;
 	case SEG_HEALTH_SYNDROME:
-		return (d->fatal ? SYNDROME_INTERNAL : cx_fault_health(d).syndrome) << SYNDROME_SHIFT;
+		return (d->fatal ?: cx_fault_health(d).syndrome) << SYNDROME_SHIFT;
 	case SEG_HEALTH_SEVERITY:
 		if (!cx_fault_health(d).rfr)
 			return 0;
@@ -228,7 +227,7 @@ static void interface_off(struct connectx *d)
 static void interface_set(struct connectx *d, u32 state)
 {
 	if (state == INTERFACE_RESET) {
-		d->fatal = false;
+		d->fatal = 0;
 		cx_fault_reset(d);
 		state = INTERFACE_OFF;
 	}
@@ -339,7 +338,7 @@ static void tables_fini(struct connectx *d)
 int cx_start(struct connectx *d)
 {
 	cx_stop(d);
-	d->fatal = false;
+	d->fatal = 0;
 	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &cx_dma, d, cx_event_raise, d);
 	if (!d->verbs.ctx)
 		return -ENOMEM;
@@ -382,9 +381,9 @@ void cx_stop(struct connectx *d)
  * Reports an internal error by the initialization segment; an event tells the driver to read it. INIT_HCA or a reset
  * ends this state. The driver frees the memory of its objects without commands, so they are all destroyed.
  */
-void cx_fatal(struct connectx *d)
+void cx_fatal(struct connectx *d, enum cx_syndrome syndrome)
 {
-	d->fatal = true;
+	d->fatal = (u8)syndrome;
 	d->interface = INTERFACE_OFF;
 	loop_task_queue(d->loop, &d->stop_task); /* later: the caller may iterate over contexts */
 }
@@ -412,7 +411,7 @@ static void on_reset(void *dev)
 	interface_off(d);
 	d->command_queue = 0;
 	memset(d->half, 0, sizeof(d->half));
-	d->fatal = false;
+	d->fatal = 0;
 }
 
 /* Invalidates all cached pointers. Requests and completions refer to guest memory by address. */

@@ -475,7 +475,7 @@ static void phases(void)
 	row(82, "after a reset a doorbell finds no command queue", nop() == -1);
 	driver_poke(&d, QUEUE_LOW, low);
 	row(83, "and the HCA disabled", refused(false, false) && !driver_start(&d));
-	cx_fatal(d.dev);
+	cx_fatal(d.dev, CX_SYNDROME_INTERNAL);
 	row(84, "after an internal error no command is executed", nop() == -1 && !connectx_in_use(d.dev));
 	driver_poke(&d, QUEUE_LOW, low);
 	row(85, "until the driver starts", !driver_start(&d) && !nop());

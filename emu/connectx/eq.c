@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "emu/connectx/connectx_internal.h"
+#include "emu/lib/log.h"
 
 #define ENTRY    64u
 #define DATA_AT  32
@@ -53,7 +54,7 @@ static void eq_interrupt(struct connectx *d, struct cx_eq *eq)
 /* False: there is no room, or others wait for it. */
 static bool event_try(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
 {
-	if (!eq_room(eq) || !list_empty(&eq->due) || !list_empty(&eq->due_cqs))
+	if (!eq_room(eq) || eq->due_commands || !list_empty(&eq->due) || !list_empty(&eq->due_cqs))
 		return false;
 	if (eq_put(d, eq, e))
 		eq_interrupt(d, eq);
@@ -62,6 +63,10 @@ static bool event_try(struct connectx *d, struct cx_eq *eq, const struct cx_even
 	return true;
 }
 
+/*
+ * An asynchronous event. If it finds no room among those that are queued, either, the driver cannot know which are lost:
+ * the overrun of an asynchronous event queue is an internal error, as the adapter's health syndrome has it.
+ */
 static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
 {
 	struct cx_event *copy;
@@ -71,6 +76,8 @@ static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_even
 	copy = eq->ndue < CX_EVENTS_MAX ? malloc(sizeof(*copy)) : NULL;
 	if (!copy) {
 		cx_count(d, CX_CTR_EVENTS_LOST);
+		log_at(LOG_WARN, d->cfg.name, "the guest's event queue %u overruns: internal error", eq->eqn);
+		cx_fatal(d, CX_SYNDROME_EQ_OVERRUN);
 		return;
 	}
 	*copy = *e;
@@ -96,8 +103,23 @@ static struct cx_event comp_event(const struct cx_cq *cq)
 	return e;
 }
 
+static struct cx_event command_event(u32 vector)
+{
+	struct cx_event e = { .type = CX_EVENT_COMMAND };
+
+	wire_store(e.data, 4, vector);
+	return e;
+}
+
 static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
 {
+	if (eq->due_commands && eq_room(eq)) {
+		struct cx_event e = command_event(eq->due_commands);
+
+		eq->due_commands = 0;
+		if (!eq_put(d, eq, &e))
+			cx_count(d, CX_CTR_EVENTS_LOST);
+	}
 	while (!list_empty(&eq->due) && eq_room(eq)) {
 		if (!eq_put(d, eq, list_first(&eq->due, struct cx_event, link)))
 			cx_count(d, CX_CTR_EVENTS_LOST);
@@ -156,12 +178,13 @@ void cx_event_comp(struct connectx *d, struct cx_cq *cq)
 		list_add(&eq->due_cqs, &cq->due);
 }
 
+/* One event is enough for all commands that have completed when there is room. */
 void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector)
 {
-	struct cx_event e = { .type = CX_EVENT_COMMAND };
+	struct cx_event e = command_event(vector);
 
-	wire_store(e.data, 4, vector);
-	event_put(d, eq, &e);
+	if (!event_try(d, eq, &e))
+		eq->due_commands |= vector;
 }
 
 /* Types of the HCA's events. */
@@ -210,7 +233,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 		wire_store(e.data + 24, 4, ((struct verbs_srq *)ev->fe)->handle);
 		break;
 	case HCA_EVENT_DEVICE_FATAL:
-		cx_fatal(d);
+		cx_fatal(d, CX_SYNDROME_INTERNAL);
 		break;
 	default:
 		if (ev->fe) {

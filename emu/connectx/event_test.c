@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completion events: those that wait for room in their event queue, and the arming of CQs. */
+/* Events: those that wait for room in their event queue, its overrun, and the arming of CQs. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -123,6 +123,51 @@ static void halves(void)
 	row(21, "of another UAR than the CQ's", !driver_event(&d));
 }
 
+static void port_events(u32 n)
+{
+	while (n--)
+		cx_event_raise(d.dev, &(struct hca_event){ .type = HCA_EVENT_PKEY_CHANGE, .number = 1 });
+	loop_run_idle(d.loop, 0);
+}
+
+static int nop(void)
+{
+	memset(d.in, 0, sizeof(d.in));
+	return driver_command(&d, 0x80d, 0, 16, 16);
+}
+
+/* The driver does not consume its events. */
+static void overrun(void)
+{
+	const u8 *e;
+	u32 n = 0;
+
+	row(30, "an event queue of all types", !driver_start(&d));
+	d.dev->eq[d.eqn]->mask |= BIT_ULL(CX_EVENT_COMMAND);
+	port_events((1u << LOG_EQ) + CX_EVENTS_MAX);
+	row(31, "as many events as it and the adapter have room for", !driver_counter(&d, "events_lost"));
+	row(32, "commands complete", !nop() && !nop());
+	while (n < 1u << LOG_EQ && (e = driver_event(&d)) && e[1] == CX_EVENT_PORT_CHANGE)
+		n++;
+	driver_arm_eq(&d);
+	e = driver_event(&d);
+	row(33, "they have an event as soon as there is room",
+	    n == 1u << LOG_EQ && e && e[1] == CX_EVENT_COMMAND && wire_load(e + 32, 4) == 1);
+	for (; e; e = driver_event(&d)) {
+		n += e[1] == CX_EVENT_PORT_CHANGE;
+		driver_arm_eq(&d);
+	}
+	row(34, "and all others follow", n == (1u << LOG_EQ) + CX_EVENTS_MAX && !driver_counter(&d, "events_lost"));
+	port_events((1u << LOG_EQ) + CX_EVENTS_MAX);
+	row(35, "the adapter is well", !driver_peek(&d, 0x23c) && !nop());
+	port_events(1);
+	row(36, "an event more is an internal error: an overrun of the event queue",
+	    driver_peek(&d, 0x23c) == 0xc << 16 && (driver_peek(&d, 0x14) & 0x700) == 0x100 &&
+		    !connectx_in_use(d.dev) && !driver_objects(&d));
+	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE));
+	row(37, "which ends when the driver starts again", !driver_start(&d) && !driver_peek(&d, 0x23c));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -134,6 +179,7 @@ int main(void)
 	destroyed();
 	arming();
 	halves();
+	overrun();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
