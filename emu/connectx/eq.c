@@ -251,7 +251,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 	else
 		cx_count(d, CX_CTR_EVENTS_LOST);
 	if (ev->type == HCA_EVENT_CQ_ERR)
-		verbs_specials_cq_failed(&d->verbs, ev->fe, cx_event_raise, d);
+		verbs_specials_cq_failed(&d->verbs, ev->fe);
 }
 
 /* ---- commands ---- */

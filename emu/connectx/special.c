@@ -22,6 +22,11 @@ static void special_count(struct verbs *v, enum verbs_mad_count c)
 	cx_count(cx_of(v), counters[c]);
 }
 
+static void special_event(struct verbs *v, const struct hca_event *ev)
+{
+	cx_event_raise(cx_of(v), ev);
+}
+
 static void special_resume(struct verbs *v)
 {
 	cx_resume_later(cx_of(v));
@@ -53,6 +58,7 @@ const struct verbs_special_ops cx_special_ops = {
 	.mad = special_mad,
 	.qpn = CX_QPN_SMI,
 	.count = special_count,
+	.event = special_event,
 	.resume = special_resume,
 	.request = umr_request,
 };

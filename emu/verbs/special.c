@@ -187,8 +187,12 @@ static bool is_alive(const struct verbs_special *s)
 	return s->state != HCA_QPS_RESET && s->state != HCA_QPS_ERR;
 }
 
-void verbs_specials_cq_failed(struct verbs *v, const struct verbs_cq *cq,
-			      void (*event)(void *fe, const struct hca_event *ev), void *fe)
+static void special_event(struct verbs_qp *qp, enum hca_event_type type)
+{
+	ops_of(qp)->event(qp->verbs, &(struct hca_event){ .type = type, .number = qp->qpn, .fe = qp });
+}
+
+void verbs_specials_cq_failed(struct verbs *v, const struct verbs_cq *cq)
 {
 	struct verbs_qp *qp;
 
@@ -198,7 +202,7 @@ void verbs_specials_cq_failed(struct verbs *v, const struct verbs_cq *cq,
 		qp->special.state = HCA_QPS_ERR;
 		qp->special.more = true;
 		v->ops->special->resume(v);
-		event(fe, &(struct hca_event){ .type = HCA_EVENT_QP_FATAL, .number = qp->qpn, .fe = qp });
+		special_event(qp, HCA_EVENT_QP_FATAL);
 	}
 }
 
@@ -305,10 +309,13 @@ void verbs_specials_remove(struct verbs *v)
 		verbs_special_remove(list_first(&v->specials, struct verbs_qp, special.link));
 }
 
+/* No request is in progress after another: the send queue is drained as soon as it is in SQD (10.3.1). */
 int verbs_special_modify(struct verbs_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
 	struct verbs_special *s = &qp->special;
 	u8 to = mask & HCA_QP_STATE ? a->state : s->state;
+	bool drained =
+		to == HCA_QPS_SQD && s->state != to && mask & HCA_QP_EN_SQD_ASYNC_NOTIFY && a->en_sqd_async_notify;
 
 	if ((mask & HCA_QP_CUR_STATE && a->cur_state != s->state) ||
 	    !hca_qp_transition_ok(qp->limits.type, s->state, to, mask) ||
@@ -322,6 +329,8 @@ int verbs_special_modify(struct verbs_qp *qp, const struct hca_qp_attr *a, u32 m
 	if (to == HCA_QPS_RESET)
 		qp->verbs->ops->qp->reset(qp);
 	verbs_special_run(qp);
+	if (drained)
+		special_event(qp, HCA_EVENT_SQ_DRAINED);
 	return 0;
 }
 

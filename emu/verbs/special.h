@@ -38,6 +38,7 @@ struct verbs_special_ops {
 	struct mad_port *(*mad)(const struct verbs *v, u8 port); /* MAD layer of the port; NULL: no such port */
 	u32 qpn;                                                 /* of QP0; QP1 has the next one */
 	void (*count)(struct verbs *v, enum verbs_mad_count c);
+	void (*event)(struct verbs *v, const struct hca_event *ev);
 	void (*resume)(struct verbs *v); /* queues a task that calls verbs_specials_resume() */
 	/* Executes or flushes the next request of a queue pair that is not for MADs. False: none is left. */
 	bool (*request)(struct verbs_qp *qp);
@@ -69,10 +70,9 @@ u32 verbs_specials_poll(struct verbs *v);
  */
 void verbs_special_sent(struct verbs_qp *qp, u64 token, u8 status, bool signaled);
 /*
- * At HCA_EVENT_CQ_ERR: the special queue pairs of the CQ enter ERR, each with its event by @event, as those that the
- * engine knows (11.6.3). The next turn flushes them: one may be executing a request now.
+ * At HCA_EVENT_CQ_ERR: the special queue pairs of the CQ enter ERR, each with its event, as those that the engine knows
+ * (11.6.3). The next turn flushes them: one may be executing a request now.
  */
-void verbs_specials_cq_failed(struct verbs *v, const struct verbs_cq *cq,
-			      void (*event)(void *fe, const struct hca_event *ev), void *fe);
+void verbs_specials_cq_failed(struct verbs *v, const struct verbs_cq *cq);
 
 #endif

@@ -63,7 +63,7 @@ void vd_event_raise(void *fe, const struct hca_event *ev)
 
 	vd_event_put(d, ev->type, number_of(ev));
 	if (ev->type == HCA_EVENT_CQ_ERR)
-		verbs_specials_cq_failed(&d->verbs, ev->fe, vd_event_raise, d);
+		verbs_specials_cq_failed(&d->verbs, ev->fe);
 }
 
 /* The driver is asked to kick for new buffers only while events are queued. */

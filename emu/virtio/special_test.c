@@ -83,6 +83,18 @@ static bool has_event(const struct guest *g, u32 type, u32 number, u32 n)
 	return false;
 }
 
+/* Gives the device buffers for eight events. */
+static void events_offer(struct guest *g)
+{
+	u32 i;
+
+	for (i = 0; i < 8; i++) {
+		front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, i), FRONT_DATA + 1024 + 64 * i,
+			   sizeof(struct muslin_event), 2, 0);
+		front_offer(&g->f, MUSLIN_VQ_EVENT, (u16)i);
+	}
+}
+
 /* A CQ with room for three completions gets a fourth, of QP1; QP0 has it, too. */
 static void test_special_overrun(struct guest *g)
 {
@@ -97,11 +109,7 @@ static void test_special_overrun(struct guest *g)
 		guest_start_special(g, qp[i]);
 	}
 	memset(g->f.mem + FRONT_DATA + 1024, 0, 512);
-	for (i = 0; i < 8; i++) {
-		front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, i), FRONT_DATA + 1024 + 64 * i,
-			   sizeof(struct muslin_event), 2, 0);
-		front_offer(&g->f, MUSLIN_VQ_EVENT, (u16)i);
-	}
+	events_offer(g);
 	for (i = 0; i < 4; i++) {
 		guest_send_one(g, qp[1], HCA_WR_SEND, 1, FRONT_DATA);
 		cq->consumer_index = 0;
@@ -115,6 +123,41 @@ static void test_special_overrun(struct guest *g)
 	row(142, "it takes no more", cq->producer_index == 3);
 	for (i = 0; i < 2; i++)
 		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
+	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+}
+
+static int drain(struct guest *g, u32 qp, u32 mask, bool notify)
+{
+	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .handle = qp, .mask = HCA_QP_STATE | mask };
+
+	memset(g->f.mem + FRONT_DATA + 1024, 0, 512);
+	m.attr.state = HCA_QPS_SQD;
+	m.attr.en_sqd_async_notify = notify;
+	return guest_command(g, &m, sizeof(m));
+}
+
+/* SQD: an event if the driver requests it (10.3.1, 11.6.3). */
+static void test_special_drained(struct guest *g)
+{
+	u32 pd, cqn, qp;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cqn = guest_make_cq(g);
+	qp = guest_make_qp(g, HCA_QPT_GSI, pd, cqn, 1);
+	row(150, "QP1 in RTS", !guest_start_special(g, qp));
+	events_offer(g);
+	row(151, "SQD without a notification",
+	    !drain(g, qp, 0, true) && !has_event(g, HCA_EVENT_SQ_DRAINED, qp, 8) &&
+		    !guest_move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(152, "with one that is disabled",
+	    !drain(g, qp, HCA_QP_EN_SQD_ASYNC_NOTIFY, false) && !has_event(g, HCA_EVENT_SQ_DRAINED, qp, 8) &&
+		    !guest_move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(153, "with one",
+	    !drain(g, qp, HCA_QP_EN_SQD_ASYNC_NOTIFY, true) && has_event(g, HCA_EVENT_SQ_DRAINED, qp, 8));
+	row(154, "once", !drain(g, qp, HCA_QP_QKEY, true) && !has_event(g, HCA_EVENT_SQ_DRAINED, qp, 8));
+	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
 	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
 	guest_object(g, MUSLIN_PD_FREE, pd, 0);
 }
@@ -163,6 +206,7 @@ int main(void)
 		return rows_end();
 	}
 	test_special(&g);
+	test_special_drained(&g);
 	test_special_overrun(&g);
 	test_special_turns(&g);
 	front_close(&g.f);

@@ -162,14 +162,19 @@ static void special_count(struct verbs *v, enum verbs_mad_count c)
 	vd_count(vd_of(v), counters[c]);
 }
 
+static void special_event(struct verbs *v, const struct hca_event *ev)
+{
+	vd_event_raise(vd_of(v), ev);
+}
+
 static void special_resume(struct verbs *v)
 {
 	vd_resume_later(vd_of(v));
 }
 
-const struct verbs_special_ops vd_special_ops = { .mad = special_mad,
-						  .count = special_count,
-						  .resume = special_resume };
+const struct verbs_special_ops vd_special_ops = {
+	.mad = special_mad, .count = special_count, .event = special_event, .resume = special_resume
+};
 
 /* Start and stop of the driver */
 
