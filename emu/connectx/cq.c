@@ -319,7 +319,7 @@ int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
 
 /*
  * The last entry of the old buffer is a resize CQE: the driver continues in the new buffer, at the next index. Both need
- * room for it, as for a completion.
+ * room for it, as for a completion; whether they have it, the driver knows alone if it does not count what it consumes.
  */
 static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *c)
 {
@@ -329,7 +329,8 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	struct cqe e = { 0 };
 	int err = verbs_cq_check(&d->verbs, BIT(log_size));
 
-	if (!err && cx_record_read(d, &cq->record, 0, &ci) && ((cq->pi - ci) & INDEX) >= BIT(log_size))
+	if (!err && !cq->ignore_overrun && cx_record_read(d, &cq->record, 0, &ci) &&
+	    ((cq->pi - ci) & INDEX) >= BIT(log_size))
 		err = CX_BAD_SIZE;
 	if (!err)
 		err = cq_buffer(d, c, ctx, CX_AT_modify_cq_in_pas / 8, &buf);

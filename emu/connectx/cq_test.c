@@ -60,6 +60,28 @@ static void sizes(void)
 	row(8, "to more than its pages have", resize(12) == CX_BAD_PARAM);
 }
 
+/* A driver that ignores overruns does not update the consumer index. */
+static void sizes_ignoring_overrun(void)
+{
+	u8 *ctx = cx_ptr(d.in, modify_cq_in, cq_context);
+	u32 qpn = completions(0), i;
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, modify_cq_in, cqn, d.cqn);
+	cx_set(d.in, modify_cq_in, modify_field_select_resize_field_select, 1 << 2);
+	cx_set(ctx, cqc, oi, 1);
+	row(30, "a CQ whose overrun is ignored", !driver_command(&d, 0x403, 0, CX_BYTES_modify_cq_in, 16));
+	for (i = 0; i < ENTRIES + 3; i++) {
+		post_nop(qpn, i);
+		driver_poll(&d);
+		wire_store(d.c.mem + AT_RECORDS, 4, 0);
+	}
+	row(31, "to fewer entries than the completions that it has had", !resize(2));
+	row(32, "the resize CQE is in the old one", opcode_at(AT_CQ, 3) == 5);
+	post_nop(qpn, i);
+	row(33, "the next completion in the new one", opcode_at(AT_NEW_CQ, (i + 1) & 3) == 0);
+}
+
 /* Whether QUERY_CQ reports this status and state. */
 static bool is_queried(u32 status, u32 st)
 {
@@ -128,6 +150,7 @@ int main(void)
 		return 1;
 	}
 	sizes();
+	sizes_ignoring_overrun();
 	states();
 	modifiers();
 	client_close(&d.c);
