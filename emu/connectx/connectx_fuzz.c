@@ -101,6 +101,8 @@ static void fuzz_item(struct driver *d, u32 kind, u32 arg, const u8 *data, u32 l
 		break;
 	default:
 		client_call(&d->c, VFIO_CMD_DEVICE_RESET, NULL, 0);
+		client_write(&d->c, VFIO_PCI_CONFIG_REGION_INDEX, 4, 6, 2);
+		driver_set_queue(d);
 		driver_start(d);
 	}
 }

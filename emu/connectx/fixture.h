@@ -127,14 +127,20 @@ static inline u32 driver_peek(struct driver *d, u64 off)
 
 #include "emu/connectx/driver.h"
 
+/* Writes the address of the command queue, which enables the interface. */
+static inline void driver_set_queue(struct driver *d)
+{
+	driver_poke(d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
+	driver_poke(d, 0x14, (u32)driver_addr(AT_QUEUE));
+}
+
 static inline int driver_attach(struct driver *d)
 {
 	int err = client_open(&d->c, d->loop, d->path);
 
 	if (err || !client_start(&d->c))
 		return err ? err : -EPROTO;
-	driver_poke(d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
-	driver_poke(d, 0x14, (u32)driver_addr(AT_QUEUE));
+	driver_set_queue(d);
 	return 0;
 }
 
