@@ -118,7 +118,7 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n, u64 len)
 
 /*
  * Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. @first is not
- * limited: the offset of a request has 32 bits of octowords.
+ * limited: the offset of a request has 48 bits of octowords.
  */
 static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u64 first, const u8 *raw, u32 bytes,
 		       u64 extent)
@@ -260,7 +260,7 @@ struct umr {
 	u32 key;
 	u8 flags;
 	u64 mask;
-	u32 first; /* entry, in octowords */
+	u64 first; /* entry, in octowords: 48 bits */
 	const u8 *mkc;
 	const u8 *data; /* inline entries; NULL: in memory */
 	u64 addr;
@@ -280,7 +280,7 @@ static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
 	u->mask = be64_to_cpu(s.mask);
 	u->bytes = be16_to_cpu(s.octowords) * OCTOWORD;
 	if (s.flags & FLAG_OFFSET)
-		u->first = (be32_to_cpu(s.offset_high) & 0xffff) << 16 | be16_to_cpu(s.offset_low);
+		u->first = (u64)be32_to_cpu(s.offset_high) << 16 | be16_to_cpu(s.offset_low);
 	if (s.flags & FLAG_INLINE) {
 		u->data = wqe + ENTRIES_AT;
 		u->bytes = min(u->bytes, len - ENTRIES_AT);
@@ -384,7 +384,7 @@ static u64 umr_extent(const struct umr *u, const struct hca_mkey *m)
 
 static int umr_entries(struct connectx *d, const struct umr *u, const struct hca_mkey *m)
 {
-	u64 first = m->kind == HCA_MKEY_PAGES ? 2ull * u->first : u->first;
+	u64 first = m->kind == HCA_MKEY_PAGES ? 2 * u->first : u->first;
 	u32 per = m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD, done;
 	u8 raw[CHUNK];
 	int err = 0;

@@ -19,8 +19,8 @@ static struct driver d;
 static u32 umr, a, b, next, sent; /* queue pairs in pages 0 to 2; indices of their next requests */
 
 struct request {
-	u32 key, mask, first, octowords;
-	u64 len;
+	u32 key, mask, octowords;
+	u64 first, len;
 	struct {
 		u32 bytes, lkey;
 		u64 addr;
@@ -39,7 +39,7 @@ static const u8 *request_run(const struct request *r)
 	wire_store(wqe + 20, 2, r->octowords);
 	wire_store(wqe + 22, 2, r->first & 0xffff);
 	wire_store(wqe + 24, 8, r->mask);
-	wire_store(wqe + 32, 4, r->first >> 16);
+	wire_store(wqe + 32, 4, r->first >> 16 & UINT32_MAX);
 	cx_set(wqe + 64, mkc, len, r->len);
 	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
 		driver_data(wqe + 128 + (size_t)i * OCTOWORD, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
@@ -136,6 +136,8 @@ static void offsets(void)
 	r.first = 1u << 31;
 	row(11, "an offset of 4,294,967,296 pages is not one of 0",
 	    is_done(request_run(&r)) && is_written(r.key, AT_OLD));
+	r.first = 1ull << 32;
+	row(13, "nor one of 4,294,967,296 octowords", is_done(request_run(&r)) && is_written(r.key, AT_OLD));
 	r.first = 0;
 	row(12, "that is", is_done(request_run(&r)) && is_written(r.key, AT_NEW));
 }
