@@ -195,8 +195,7 @@ struct connectx {
 	u32 interface;
 	bool enabled; /* ENABLE_HCA was executed */
 	u32 caps_set; /* capability mask bits that the driver has set */
-	u32 health_counter;
-	u8 fatal; /* syndrome of an internal error (enum cx_syndrome); 0: none */
+	u8 fatal;     /* syndrome of an internal error (enum cx_syndrome); 0: none */
 	/*
 	 * Doorbells that are written as two 32-bit halves, of which the second is missing: a processor of the guest
 	 * may write one while another writes to another UAR.
