@@ -57,7 +57,6 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, log_max_mrw_sz), 40 },
 		{ CX_FIELD(cmd_hca_cap, log_max_klm_list_size), log_of(CX_REG_ENTRIES) },
 		{ CX_FIELD(cmd_hca_cap, max_indirection), 1 },
-		{ CX_FIELD(cmd_hca_cap, fixed_buffer_size), 1 },
 		{ CX_FIELD(cmd_hca_cap, log_max_ra_req_qp), log_of(caps->max_qp_rd_atom) },
 		{ CX_FIELD(cmd_hca_cap, log_max_ra_res_qp), log_of(caps->max_qp_init_rd_atom) },
 		{ CX_FIELD(cmd_hca_cap, log_max_pd), log_of(caps->max_pd) },

@@ -142,6 +142,22 @@ static void offsets(void)
 	row(12, "that is", is_done(request_run(&r)) && is_written(r.key, AT_NEW));
 }
 
+/* Keys of ranges that all have the same size (KSM, access mode 3) need the capability fixed_buffer_size. */
+static void modes(void)
+{
+	u32 key, mode;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(20, "KSM is not offered",
+	    !driver_command(&d, 0x100, 1, 16, CX_BYTES_query_hca_cap_out) &&
+		    !cx_get(cx_ptr(d.out, query_hca_cap_out, capability), cmd_hca_cap, fixed_buffer_size));
+	for (mode = 0; mode < 4; mode++) {
+		memset(d.in, 0, sizeof(d.in));
+		row(21, "the access modes that there are",
+		    driver_mkey(&d, mode, false, 0, 0, mode ? 2 : 0, &key) == (mode == 3 ? CX_BAD_PARAM : CX_OK));
+	}
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -156,6 +172,7 @@ int main(void)
 	padding();
 	padding_of_command();
 	offsets();
+	modes();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
