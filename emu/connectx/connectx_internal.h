@@ -158,7 +158,7 @@ struct cx_list {
 struct cx_qp {
 	struct verbs_qp qp;
 	u32 qpn;          /* number that the driver uses */
-	u32 uar, service; /* uar 0: it has no doorbells */
+	u32 uar, service; /* uar 0: it has no send queue */
 	bool privileged;  /* of the guest's kernel: may register physical pages */
 	bool offload;     /* with LSO and checksum offload */
 	bool has_rq;

@@ -106,7 +106,7 @@ int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 	u32 blocks, mask = BIT(qp->log_sq) - 1, i, producer, size;
 	u16 posted;
 
-	if (!qp->buf.npages || !cx_record_read(d, &qp->record, 1, &producer))
+	if (!qp->uar || !qp->buf.npages || !cx_record_read(d, &qp->record, 1, &producer))
 		return 0;
 	posted = (u16)((u16)producer - qp->sq_next);
 	if (!posted)

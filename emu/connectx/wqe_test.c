@@ -71,6 +71,27 @@ static void lists_in_flight(void)
 	row(6, "releases all lists", d.dev->pages == pages);
 }
 
+/* A queue pair that only receives has no requests, whatever its doorbell record says. */
+static void no_send_queue(void)
+{
+	u8 *qpc = cx_ptr(d.in, create_qp_in, qpc);
+	const u8 *e;
+	u32 a;
+
+	row(7, "a queue pair", !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &a));
+	cx_set(qpc, qpc, no_sq, 1);
+	row(8, "without a send queue", !driver_command(&d, 0x500, 0, CX_BYTES_create_qp_in + 8, 16));
+	a = (u32)cx_get(d.out, create_qp_out, qpn);
+	row(9, "connected", !driver_connect(&d, a, a));
+	driver_recv(&d, 0, 0, 64, driver_addr(AT_RECV));
+	driver_posted(&d, 0, a, 3);
+	memset(d.in, 0, sizeof(d.in));
+	row(17, "in ERR", !driver_modify(&d, 0x507, a, 0));
+	loop_run_idle(d.loop, 0);
+	e = driver_poll(&d);
+	row(18, "its receive is flushed, and nothing else", e && e[63] >> 4 == 14 && !driver_poll(&d));
+}
+
 /* Sends by queue pair @qpn[0], of UD, whose LSO and checksums the driver leaves to the adapter, to @qpn[1]. */
 static void datagram_pair(bool offload, u32 *qpn)
 {
@@ -269,6 +290,7 @@ int main(void)
 		return 1;
 	}
 	lists_in_flight();
+	no_send_queue();
 	large_send();
 	checksums();
 	refused_offloads();
