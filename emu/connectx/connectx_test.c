@@ -708,7 +708,7 @@ static void hostile_queues(void)
 	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 29);
 	cx_set(w + 64, mkc, len, 100);
 	driver_posted(&d, 5, a, 3);
-	row(71, "may not register physical pages", failed(driver_poll(&d), false, 0x02));
+	row(71, "may not register physical pages", failed(driver_poll(&d), false, 0x06));
 	/* The CQ is not polled from here on. */
 	row(72, "again", again(5, a, b));
 	while (driver_event(&d))

@@ -63,6 +63,16 @@ static const u8 syndromes[HCA_WC_STATUSES] = {
 };
 #define SYNDROME_OTHER 0x1f /* the drivers' general error */
 
+/* A memory key request that fails has its own syndrome: "memory management operation error". */
+static u8 syndrome_of(const struct hca_cqe *c)
+{
+	u8 status = c->status;
+
+	if (status == HCA_WC_LOC_QP_OP_ERR && (c->opcode == HCA_WC_REG_MR || c->opcode == HCA_WC_LOCAL_INV))
+		status = HCA_WC_MW_BIND_ERR;
+	return status < HCA_WC_STATUSES && syndromes[status] ? syndromes[status] : SYNDROME_OTHER;
+}
+
 static u32 cq_stride(const struct cx_cq *cq)
 {
 	return cq->wide ? 2 * ENTRY : ENTRY;
@@ -147,8 +157,7 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 	}
 	if (c->status) {
 		opcode = receive ? CQE_RECV_ERROR : CQE_REQUEST_ERROR;
-		e.syndrome =
-			c->status < HCA_WC_STATUSES && syndromes[c->status] ? syndromes[c->status] : SYNDROME_OTHER;
+		e.syndrome = syndrome_of(c);
 		e.vendor = (u8)c->vendor_err;
 	} else {
 		e.timestamp = cpu_to_be64(cx_clock());

@@ -9,6 +9,7 @@
 #define OFFSET     BIT(4)
 #define INLINE     BIT(7)
 #define LEN        BIT(0)
+#define START      BIT(6)
 #define FREE       BIT(29)
 #define GARBAGE    0x40000u /* no key */
 #define BASE       0x5000u
@@ -21,38 +22,54 @@ static u32 umr, a, b, next, sent; /* queue pairs in pages 0 to 2; indices of the
 struct request {
 	u32 key, mask, octowords;
 	u64 first, len;
+	u8 flags;
+	bool invalid;
 	struct {
 		u32 bytes, lkey;
 		u64 addr;
 	} entry[4];
 };
 
-/* Posts a request with inline entries; its context makes the key valid if the mask has that field. */
-static const u8 *request_run(const struct request *r)
+/*
+ * Posts a request with inline entries to queue pair @qpn in page @n; its context makes the key valid if the mask has
+ * that field, unless it is to be freed.
+ */
+static const u8 *request_post(const struct request *r, u32 n, u32 qpn, u32 *index)
 {
 	u8 wqe[UMR_BLOCKS * CX_WQE_BB] = { 0 };
 	u32 i;
 
-	driver_control(wqe, umr, next, CX_OP_UMR, sizeof(wqe));
+	driver_control(wqe, qpn, *index, CX_OP_UMR, sizeof(wqe));
 	wire_store(wqe + 12, 4, r->key);
-	wqe[16] = INLINE | OFFSET;
+	wqe[16] = INLINE | OFFSET | r->flags;
 	wire_store(wqe + 20, 2, r->octowords);
 	wire_store(wqe + 22, 2, r->first & 0xffff);
 	wire_store(wqe + 24, 8, r->mask);
 	wire_store(wqe + 32, 4, r->first >> 16 & UINT32_MAX);
 	cx_set(wqe + 64, mkc, len, r->len);
+	cx_set(wqe + 64, mkc, free, r->invalid);
 	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
 		driver_data(wqe + 128 + (size_t)i * OCTOWORD, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
 	for (i = 0; i < UMR_BLOCKS; i++)
-		memcpy(driver_wqe(&d, 0, next + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
-	next += UMR_BLOCKS;
-	driver_posted(&d, 0, umr, next);
+		memcpy(driver_wqe(&d, n, *index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	*index += UMR_BLOCKS;
+	driver_posted(&d, n, qpn, *index);
 	return driver_poll(&d);
+}
+
+static const u8 *request_run(const struct request *r)
+{
+	return request_post(r, 0, umr, &next);
 }
 
 static bool is_done(const u8 *e)
 {
 	return e && e[63] >> 4 == 0;
+}
+
+static bool is_failed(const u8 *e)
+{
+	return e && e[63] >> 4 == 13 && e[55] == 0x06;
 }
 
 static u32 ranges_key(void)
@@ -142,6 +159,24 @@ static void offsets(void)
 	row(12, "that is", is_done(request_run(&r)) && is_written(r.key, AT_NEW));
 }
 
+/* A type 1 window is bound without the flag that it must be free (10.6.7.2). */
+static void binding(void)
+{
+	struct request r = { .key = ranges_key(),
+			     .mask = LEN | START | FREE,
+			     .octowords = 1,
+			     .len = 8,
+			     .entry = { { 8, d.lkey, driver_addr(AT_DATA) } } };
+
+	row(30, "a window is bound", is_done(request_post(&r, 1, a, &sent)));
+	row(31, "and again, since it need not be free", is_done(request_post(&r, 1, a, &sent)));
+	r.invalid = true;
+	row(32, "it is invalidated", is_done(request_post(&r, 1, a, &sent)));
+	r.key = ranges_key();
+	r.invalid = true;
+	row(35, "a free one is not invalidated", is_failed(request_post(&r, 2, b, &(u32){ 0 })));
+}
+
 /* Keys of ranges that all have the same size (KSM, access mode 3) need the capability fixed_buffer_size. */
 static void modes(void)
 {
@@ -173,6 +208,7 @@ int main(void)
 	padding_of_command();
 	offsets();
 	modes();
+	binding();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -261,7 +261,7 @@ static int decode_send(struct cx_qp *qp, const u8 *wqe, u32 size, struct hca_sen
 	memcpy(&ctrl, wqe, sizeof(ctrl));
 	op = (u8)be32_to_cpu(ctrl.opcode_index);
 	fence = ctrl.flags >> FENCE_SHIFT;
-	if (!operations[op].valid || (op == CX_OP_LSO && !datagram))
+	if (!operations[op].valid || (op == CX_OP_LSO && !datagram) || (op == CX_OP_UMR && datagram))
 		return -EINVAL;
 	wr->opcode = operations[op].opcode;
 	wr->flags = (ctrl.flags & COMPLETE ? HCA_SEND_SIGNALED : 0) |
@@ -270,7 +270,7 @@ static int decode_send(struct cx_qp *qp, const u8 *wqe, u32 size, struct hca_sen
 	if (op == CX_OP_NOP)
 		return 1;
 	if (op == CX_OP_UMR)
-		return datagram ? -EINVAL : cx_umr_decode(qp, wqe, size, wr);
+		return cx_umr_decode(qp, wqe, size, wr);
 	if (operations[op].imm)
 		wr->imm = be32_to_cpu(ctrl.imm);
 	if (datagram)
