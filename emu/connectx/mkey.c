@@ -358,6 +358,7 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 				       cx_get(u.mkc, mkc, len));
 		wr->ranges = list;
 		wr->mw_type_reg = 1;
+		wr->reg_free = u.flags & FLAG_FAIL_IF_IN_USE; /* a type 2 window must not be bound (10.6.7.2) */
 		if (!wr->npages)
 			return -EINVAL;
 	}

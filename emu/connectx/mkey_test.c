@@ -4,17 +4,18 @@
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
 
-#define OCTOWORD   16u
-#define UMR_BLOCKS 3u
-#define OFFSET     BIT(4)
-#define INLINE     BIT(7)
-#define LEN        BIT(0)
-#define START      BIT(6)
-#define FREE       BIT(29)
-#define GARBAGE    0x40000u /* no key */
-#define BASE       0x5000u
-#define AT_OLD     (AT_DATA + 0x3000u)
-#define AT_NEW     (AT_DATA + 0x4000u)
+#define OCTOWORD     16u
+#define UMR_BLOCKS   3u
+#define OFFSET       BIT(4)
+#define INLINE       BIT(7)
+#define MUST_BE_FREE BIT(5)
+#define LEN          BIT(0)
+#define START        BIT(6)
+#define FREE         BIT(29)
+#define GARBAGE      0x40000u /* no key */
+#define BASE         0x5000u
+#define AT_OLD       (AT_DATA + 0x3000u)
+#define AT_NEW       (AT_DATA + 0x4000u)
 
 static struct driver d;
 static u32 umr, a, b, next, sent; /* queue pairs in pages 0 to 2; indices of their next requests */
@@ -159,7 +160,7 @@ static void offsets(void)
 	row(12, "that is", is_done(request_run(&r)) && is_written(r.key, AT_NEW));
 }
 
-/* A type 1 window is bound without the flag that it must be free (10.6.7.2). */
+/* A type 2 window is bound with the flag, a type 1 window without it (10.6.7.2). */
 static void binding(void)
 {
 	struct request r = { .key = ranges_key(),
@@ -172,6 +173,10 @@ static void binding(void)
 	row(31, "and again, since it need not be free", is_done(request_post(&r, 1, a, &sent)));
 	r.invalid = true;
 	row(32, "it is invalidated", is_done(request_post(&r, 1, a, &sent)));
+	r.invalid = false;
+	r.flags = MUST_BE_FREE;
+	row(33, "and bound, since it is free", is_done(request_post(&r, 1, a, &sent)));
+	row(34, "it is not free any more", is_failed(request_post(&r, 1, a, &sent)));
 	r.key = ranges_key();
 	r.invalid = true;
 	row(35, "a free one is not invalidated", is_failed(request_post(&r, 2, b, &(u32){ 0 })));

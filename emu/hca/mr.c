@@ -203,7 +203,7 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr)
 	struct hca_key *k = hca_key_slot(qp->hca, wr->reg_key);
 	int err;
 
-	if (!k || k->kind != HCA_KEY_MR || !k->fast || (k->valid && !(k->mkey && wr->mw_type_reg)))
+	if (!k || k->kind != HCA_KEY_MR || !k->fast || (k->valid && (wr->reg_free || !(k->mkey && wr->mw_type_reg))))
 		return HCA_KEY_INVALID;
 	if (k->pd != qp->pd)
 		return HCA_KEY_PD;
