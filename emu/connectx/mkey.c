@@ -322,6 +322,28 @@ static int umr_data_ok(struct connectx *d, const struct umr *u, u32 pdn)
 	return 0;
 }
 
+/* Sets the rights that the request sets, and no others. */
+static void umr_rights(const struct umr *u, struct hca_mkey *m)
+{
+	static const struct {
+		u64 mask;
+		u32 access;
+	} rights[] = {
+		{ MASK_LOCAL_WRITE, HCA_ACCESS_LOCAL_WRITE },
+		{ MASK_READ, HCA_ACCESS_REMOTE_READ },
+		{ MASK_WRITE, HCA_ACCESS_REMOTE_WRITE },
+		{ MASK_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC },
+	};
+	u32 access = access_of(u->mkc), i;
+
+	for (i = 0; i < ARRAY_SIZE(rights); i++) {
+		if (u->mask & rights[i].mask)
+			m->access = (m->access & ~rights[i].access) | (access & rights[i].access);
+	}
+	if (u->mask & MASK_REMOTE_INV)
+		m->remote_inval = cx_get(u->mkc, mkc, en_rinval);
+}
+
 int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr)
 {
 	struct connectx *d = cx_of(qp->qp.verbs);
@@ -364,7 +386,9 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 	}
 	wr->opcode = HCA_WR_REG_MR;
 	wr->reg_key = u.mask & MASK_KEY ? (u.key & ~0xffu) | (u8)cx_get(u.mkc, mkc, mkey_7_0) : u.key;
-	wr->access = access_of(u.mkc);
+	umr_rights(&u, &m);
+	wr->access = m.access;
+	wr->reg_inval = m.remote_inval;
 	wr->bind_addr = cx_get(u.mkc, mkc, start_addr);
 	wr->bind_len = cx_get(u.mkc, mkc, len);
 	wr->page_shift = u.mask & MASK_PAGE_SIZE ? page_shift_of(u.mkc) : m.page_shift;
@@ -404,21 +428,7 @@ static int umr_entries(struct connectx *d, const struct umr *u, const struct hca
 
 static void umr_apply(const struct connectx *d, const struct umr *u, struct hca_mkey *m)
 {
-	static const struct {
-		u64 mask;
-		u32 access;
-	} rights[] = {
-		{ MASK_LOCAL_WRITE, HCA_ACCESS_LOCAL_WRITE },
-		{ MASK_READ, HCA_ACCESS_REMOTE_READ },
-		{ MASK_WRITE, HCA_ACCESS_REMOTE_WRITE },
-		{ MASK_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC },
-	};
-	u32 access = access_of(u->mkc), i;
-
-	for (i = 0; i < ARRAY_SIZE(rights); i++) {
-		if (u->mask & rights[i].mask)
-			m->access = (m->access & ~rights[i].access) | (access & rights[i].access);
-	}
+	umr_rights(u, m);
 	if (u->mask & MASK_LEN)
 		m->len = len_of(d, m->kind, u->mkc);
 	if (u->mask & MASK_PAGE_SIZE)
@@ -427,8 +437,6 @@ static void umr_apply(const struct connectx *d, const struct umr *u, struct hca_
 		m->base = cx_get(u->mkc, mkc, start_addr);
 	if (u->mask & MASK_PD)
 		m->pdn = (u32)cx_get(u->mkc, mkc, pd);
-	if (u->mask & MASK_REMOTE_INV)
-		m->remote_inval = cx_get(u->mkc, mkc, en_rinval);
 	if (u->mask & MASK_KEY)
 		m->variant = (u8)cx_get(u->mkc, mkc, mkey_7_0);
 	if (u->mask & MASK_QPN)

@@ -11,6 +11,7 @@
 #define MUST_BE_FREE BIT(5)
 #define LEN          BIT(0)
 #define START        BIT(6)
+#define REMOTE_INV   BIT(8)
 #define FREE         BIT(29)
 #define GARBAGE      0x40000u /* no key */
 #define BASE         0x5000u
@@ -18,13 +19,13 @@
 #define AT_NEW       (AT_DATA + 0x4000u)
 
 static struct driver d;
-static u32 umr, a, b, next, sent; /* queue pairs in pages 0 to 2; indices of their next requests */
+static u32 umr, a, b, next, sent, got; /* queue pairs in pages 0 to 2; indices of their next requests */
 
 struct request {
 	u32 key, mask, octowords;
-	u64 first, len;
+	u64 first, len, base;
 	u8 flags;
-	bool invalid;
+	bool invalid, remote_inval;
 	struct {
 		u32 bytes, lkey;
 		u64 addr;
@@ -49,6 +50,8 @@ static const u8 *request_post(const struct request *r, u32 n, u32 qpn, u32 *inde
 	wire_store(wqe + 32, 4, r->first >> 16 & UINT32_MAX);
 	cx_set(wqe + 64, mkc, len, r->len);
 	cx_set(wqe + 64, mkc, free, r->invalid);
+	cx_set(wqe + 64, mkc, start_addr, r->base);
+	cx_set(wqe + 64, mkc, en_rinval, r->remote_inval);
 	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
 		driver_data(wqe + 128 + (size_t)i * OCTOWORD, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
 	for (i = 0; i < UMR_BLOCKS; i++)
@@ -80,6 +83,23 @@ static u32 ranges_key(void)
 	memset(d.in, 0, sizeof(d.in));
 	row_of("a key", "of ranges", !driver_mkey(&d, 2, false, 0, 0, 4, &key));
 	return key;
+}
+
+static void qp_end(u32 qpn)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_qp_in, qpn, qpn);
+	driver_command(&d, 0x501, 0, 16, 16);
+}
+
+/* Queue pairs @a and @b, connected, instead of the last ones. */
+static bool pair(void)
+{
+	qp_end(a);
+	qp_end(b);
+	sent = got = 0;
+	return !driver_qp(&d, CX_QP_RC, 1, 0, &a) && !driver_qp(&d, CX_QP_RC, 2, 0, &b) && !driver_connect(&d, a, b) &&
+	       !driver_connect(&d, b, a);
 }
 
 /* The driver fills entries up to a block of the queue, and those behind the last one are what was there before. */
@@ -169,6 +189,7 @@ static void binding(void)
 			     .len = 8,
 			     .entry = { { 8, d.lkey, driver_addr(AT_DATA) } } };
 
+	row(36, "two queue pairs", pair());
 	row(30, "a window is bound", is_done(request_post(&r, 1, a, &sent)));
 	row(31, "and again, since it need not be free", is_done(request_post(&r, 1, a, &sent)));
 	r.invalid = true;
@@ -180,6 +201,40 @@ static void binding(void)
 	r.key = ranges_key();
 	r.invalid = true;
 	row(35, "a free one is not invalidated", is_failed(request_post(&r, 2, b, &(u32){ 0 })));
+}
+
+/* Whether @b may invalidate the key of queue pair @a, its peer. */
+static bool is_invalidated(u32 key)
+{
+	u8 *w = driver_control(driver_wqe(&d, 2, got), b, got, CX_OP_SEND_INVAL, 16);
+	struct hca_mkey m;
+
+	wire_store(w - 4, 4, key);
+	driver_recv(&d, 1, got, 64, driver_addr(AT_NEW));
+	driver_posted(&d, 2, b, ++got);
+	while (driver_poll(&d))
+		;
+	return !hca_mkey_query(d.dev->verbs.ctx, key, &m) && !m.valid;
+}
+
+/* A request changes what its mask has. CREATE_MKEY gave the key all rights, but peers may not invalidate it. */
+static void masks(void)
+{
+	struct request r = { .key = ranges_key(),
+			     .mask = LEN | START | FREE,
+			     .octowords = 1,
+			     .base = BASE,
+			     .len = 8,
+			     .entry = { { 8, d.lkey, driver_addr(AT_OLD) } } };
+
+	row(24, "two queue pairs", pair());
+	row(22, "rights that it does not set are kept",
+	    is_done(request_post(&r, 1, a, &sent)) && is_written(r.key, AT_OLD));
+	r.mask |= REMOTE_INV;
+	r.remote_inval = true;
+	row(25, "a key that peers may invalidate", is_done(request_post(&r, 1, a, &sent)) && is_invalidated(r.key));
+	r.remote_inval = false;
+	row(26, "and that they may not", is_done(request_post(&r, 1, a, &sent)) && !is_invalidated(r.key));
 }
 
 /* Keys of ranges that all have the same size (KSM, access mode 3) need the capability fixed_buffer_size. */
@@ -206,13 +261,12 @@ int main(void)
 		return 1;
 	}
 	row(1, "a queue pair for memory key requests, and two others",
-	    !driver_start(&d) && !driver_qp(&d, CX_QP_UMR, 0, 0, &umr) && !driver_connect(&d, umr, 0) &&
-		    !driver_qp(&d, CX_QP_RC, 1, 0, &a) && !driver_qp(&d, CX_QP_RC, 2, 0, &b) &&
-		    !driver_connect(&d, a, b) && !driver_connect(&d, b, a));
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_UMR, 0, 0, &umr) && !driver_connect(&d, umr, 0) && pair());
 	padding();
 	padding_of_command();
 	offsets();
 	modes();
+	masks();
 	binding();
 	client_close(&d.c);
 	driver_destroy(&d);

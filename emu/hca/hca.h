@@ -155,6 +155,7 @@ struct hca_send_wr {
 	u8 flags;       /* enum hca_send_flags */
 	u8 mw_type_reg; /* REG_MR: 0: page list; 1: list of keys and ranges, in sge[], or npages of them at @ranges */
 	bool reg_free;  /* REG_MR of such a list: fails if the key is valid */
+	bool reg_inval; /* REG_MR of a key that a front end defines: peers may invalidate it */
 	u32 imm;        /* immediate as a host-order number of the wire's 4 bytes, or the R_Key to invalidate */
 	u64 remote_addr;
 	u32 rkey;

@@ -218,7 +218,7 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr)
 	}
 	k->key = wr->reg_key;
 	k->page_shift = wr->page_shift;
-	k->remote_inval = true;
+	k->remote_inval = wr->reg_inval;
 	k->qpn = k->mkey ? wr->remote_qpn : 0;
 	k->base = wr->bind_addr;
 	k->len = wr->bind_len;
