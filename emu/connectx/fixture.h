@@ -62,7 +62,14 @@ static inline void driver_set_cap(struct wire_port *port, u32 set, u32 clear)
 	port->attr.cap_mask = (port->attr.cap_mask | set) & ~clear;
 }
 
-static const struct wire_port_ops driver_port_ops = { .send = driver_send, .set_cap = driver_set_cap };
+static inline void driver_violation(struct wire_port *port, const struct wire_port_violation *v)
+{
+	*(v->qkey ? &port->attr.qkey_violations : &port->attr.pkey_violations) += 1;
+}
+
+static const struct wire_port_ops driver_port_ops = { .send = driver_send,
+						      .set_cap = driver_set_cap,
+						      .violation = driver_violation };
 
 static inline int driver_create(struct driver *d)
 {
