@@ -32,6 +32,7 @@ static_assert(sizeof(struct umr_seg) == 48, "a UMR control segment");
 #define CONTEXT_AT 64
 #define ENTRIES_AT 128
 
+#define FLAG_CHECK_QPN      BIT(3)
 #define FLAG_OFFSET         BIT(4)
 #define FLAG_FAIL_IF_IN_USE BIT(5)
 #define FLAG_FAIL_IF_FREE   BIT(6)
@@ -356,7 +357,11 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 	if (umr_parse(wqe, len, &u))
 		return -EINVAL;
 	if (u.mask & MASK_FREE && cx_get(u.mkc, mkc, free)) {
-		wr->opcode = HCA_WR_LOCAL_INV;
+		bool is_free = !hca_mkey_query(d->verbs.ctx, u.key, &m) && !m.valid;
+
+		/* A type 1 window is unbound whether it is bound or not; the flags are those of type 2. */
+		wr->opcode =
+			is_free && !(u.flags & (FLAG_FAIL_IF_FREE | FLAG_CHECK_QPN)) ? HCA_WR_NOP : HCA_WR_LOCAL_INV;
 		wr->rkey = u.key;
 		return 1;
 	}

@@ -4,19 +4,20 @@
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
 
-#define OCTOWORD     16u
-#define UMR_BLOCKS   3u
-#define OFFSET       BIT(4)
-#define INLINE       BIT(7)
-#define MUST_BE_FREE BIT(5)
-#define LEN          BIT(0)
-#define START        BIT(6)
-#define REMOTE_INV   BIT(8)
-#define FREE         BIT(29)
-#define GARBAGE      0x40000u /* no key */
-#define BASE         0x5000u
-#define AT_OLD       (AT_DATA + 0x3000u)
-#define AT_NEW       (AT_DATA + 0x4000u)
+#define OCTOWORD       16u
+#define UMR_BLOCKS     3u
+#define OFFSET         BIT(4)
+#define INLINE         BIT(7)
+#define MUST_BE_FREE   BIT(5)
+#define MUST_BE_IN_USE BIT(6)
+#define LEN            BIT(0)
+#define START          BIT(6)
+#define REMOTE_INV     BIT(8)
+#define FREE           BIT(29)
+#define GARBAGE        0x40000u /* no key */
+#define BASE           0x5000u
+#define AT_OLD         (AT_DATA + 0x3000u)
+#define AT_NEW         (AT_DATA + 0x4000u)
 
 static struct driver d;
 static u32 umr, a, b, next, sent, got; /* queue pairs in pages 0 to 2; indices of their next requests */
@@ -200,7 +201,11 @@ static void binding(void)
 	row(34, "it is not free any more", is_failed(request_post(&r, 1, a, &sent)));
 	r.key = ranges_key();
 	r.invalid = true;
-	row(35, "a free one is not invalidated", is_failed(request_post(&r, 2, b, &(u32){ 0 })));
+	r.flags = 0;
+	row(37, "two queue pairs", pair());
+	row(35, "one that is free is made free", is_done(request_post(&r, 1, a, &sent)));
+	r.flags = MUST_BE_IN_USE;
+	row(38, "unless that is checked", is_failed(request_post(&r, 1, a, &sent)));
 }
 
 /* Whether @b may invalidate the key of queue pair @a, its peer. */
