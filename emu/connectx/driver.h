@@ -122,6 +122,7 @@ static inline int driver_mkey(struct driver *d, u32 mode, bool ready, u64 base, 
 	int status;
 
 	cx_set(mkc, mkc, free, !ready);
+	cx_set(mkc, mkc, umr_en, 1);
 	cx_set(mkc, mkc, access_mode_1_0, mode);
 	cx_set(mkc, mkc, lr, 1);
 	cx_set(mkc, mkc, lw, 1);

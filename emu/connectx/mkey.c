@@ -186,6 +186,7 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 		.qpn = qpn_of(mkc),
 		.variant = (u8)cx_get(mkc, mkc, mkey_7_0),
 		.remote_inval = cx_get(mkc, mkc, en_rinval),
+		.fixed = !cx_get(mkc, mkc, umr_en),
 		.access = access_of(mkc),
 		.base = cx_get(mkc, mkc, start_addr),
 		.page_shift = page_shift_of(mkc),
@@ -237,7 +238,7 @@ int cx_query_mkey(struct connectx *d, const struct cx_cmd *c)
 	if (hca_mkey_query(d->verbs.ctx, (u32)cx_get(c->in, query_mkey_in, mkey_index) << 8, &m))
 		return CX_BAD_RES;
 	cx_set(mkc, mkc, free, !m.valid);
-	cx_set(mkc, mkc, umr_en, 1);
+	cx_set(mkc, mkc, umr_en, !m.fixed);
 	cx_set(mkc, mkc, access_mode_1_0, modes[m.kind]);
 	cx_set(mkc, mkc, lr, 1);
 	cx_set(mkc, mkc, lw, !!(m.access & HCA_ACCESS_LOCAL_WRITE));
@@ -354,20 +355,17 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 	void *list;
 
 	cx_count(d, CX_CTR_KEY_REQUESTS);
-	if (umr_parse(wqe, len, &u))
+	if (umr_parse(wqe, len, &u) || hca_mkey_query(d->verbs.ctx, u.key, &m) || m.fixed)
 		return -EINVAL;
 	if (u.mask & MASK_FREE && cx_get(u.mkc, mkc, free)) {
-		bool is_free = !hca_mkey_query(d->verbs.ctx, u.key, &m) && !m.valid;
-
 		/* A type 1 window is unbound whether it is bound or not; the flags are those of type 2. */
-		wr->opcode =
-			is_free && !(u.flags & (FLAG_FAIL_IF_FREE | FLAG_CHECK_QPN)) ? HCA_WR_NOP : HCA_WR_LOCAL_INV;
+		wr->opcode = m.valid || u.flags & (FLAG_FAIL_IF_FREE | FLAG_CHECK_QPN) ? HCA_WR_LOCAL_INV : HCA_WR_NOP;
 		wr->rkey = u.key;
 		return 1;
 	}
 	/* Only the kernel may register physical pages. Only the driver's UMR queue pair may change a key partially. */
-	if (hca_mkey_query(d->verbs.ctx, u.key, &m) || m.kind == HCA_MKEY_LINEAR || u.mask & MASK_PD ||
-	    (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first || u.bytes > sizeof(raw) || !u.bytes ||
+	if (m.kind == HCA_MKEY_LINEAR || u.mask & MASK_PD || (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first ||
+	    u.bytes > sizeof(raw) || !u.bytes ||
 	    (u.mask & (MASK_LEN | MASK_START | MASK_FREE)) != (MASK_LEN | MASK_START | MASK_FREE) ||
 	    umr_data_ok(d, &u, m.pdn))
 		return -EINVAL;
@@ -456,7 +454,7 @@ static int umr_run(struct connectx *d, const u8 *wqe, u32 len)
 	struct umr u;
 	int err;
 
-	if (umr_parse(wqe, len, &u) || hca_mkey_query(d->verbs.ctx, u.key, &m) || umr_data_ok(d, &u, 0))
+	if (umr_parse(wqe, len, &u) || hca_mkey_query(d->verbs.ctx, u.key, &m) || m.fixed || umr_data_ok(d, &u, 0))
 		return -EINVAL;
 	if ((u.flags & FLAG_FAIL_IF_IN_USE && m.valid) || (u.flags & FLAG_FAIL_IF_FREE && !m.valid))
 		return -EINVAL;

@@ -222,6 +222,25 @@ static bool is_invalidated(u32 key)
 	return !hca_mkey_query(d.dev->verbs.ctx, key, &m) && !m.valid;
 }
 
+/* A key that CREATE_MKEY did not enable for requests (umr_en). */
+static void not_enabled(void)
+{
+	struct request r = {
+		.mask = LEN | START | FREE, .octowords = 1, .len = 8, .entry = { { 8, d.lkey, driver_addr(AT_OLD) } }
+	};
+	u8 *mkc = cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry);
+
+	ranges_key();
+	cx_set(mkc, mkc, umr_en, 0);
+	row(40, "a key without requests", !driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16));
+	r.key = (u32)cx_get(d.out, create_mkey_out, mkey_index) << 8 | 0x5a;
+	row(41, "two queue pairs", pair());
+	row(42, "is not registered", is_failed(request_post(&r, 1, a, &sent)));
+	r.invalid = true;
+	row(43, "or freed", is_failed(request_post(&r, 2, b, &got)));
+	row(44, "by the driver's queue pair, either", is_failed(request_run(&r)));
+}
+
 /* A request changes what its mask has. CREATE_MKEY gave the key all rights, but peers may not invalidate it. */
 static void masks(void)
 {
@@ -273,6 +292,7 @@ int main(void)
 	modes();
 	masks();
 	binding();
+	not_enabled();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

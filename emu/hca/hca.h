@@ -464,6 +464,7 @@ struct hca_mkey {
 	u32 pdn, qpn;            /* @qpn: only peers of this QP may use it; 0: any of the PD */
 	u8 variant;
 	bool valid, remote_inval;
+	bool fixed; /* for the front end: memory key requests do not change it */
 	u32 access; /* enum hca_access; remote rights without local ones are possible */
 	u64 base, len;
 	u32 page_shift;

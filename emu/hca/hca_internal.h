@@ -41,7 +41,7 @@ struct hca_key {
 	struct hca_range *ranges; /* of other keys, else NULL */
 	u32 nranges;
 	/* hca_mkey_create() */
-	bool mkey, remote_inval;
+	bool mkey, remote_inval, fixed;
 	u8 mkey_kind;
 	u32 qpn; /* 0: any */
 };

@@ -148,6 +148,7 @@ int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key)
 		return err;
 	k->mkey = k->fast = true;
 	k->mkey_kind = (u8)m->kind;
+	k->fixed = m->fixed;
 	k->max_pages = m->entries;
 	err = mkey_define(k, m);
 	if (err)
@@ -171,6 +172,7 @@ int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m)
 		.variant = (u8)k->key,
 		.valid = k->valid,
 		.remote_inval = k->remote_inval,
+		.fixed = k->fixed,
 		.access = k->access,
 		.base = k->base,
 		.len = k->len,
