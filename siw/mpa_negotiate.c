@@ -175,9 +175,11 @@ enum mpa_result mpa_reply_check(const struct mpa_frame *req, const struct mpa_fr
 	if (!reply->enhanced)
 		return req->peer_to_peer ? MPA_MISMATCH : MPA_ACCEPT;
 	terms->ord = min(req->ord, reply->ird);
-	if (reply->ord > req->ird) /* insufficient IRD resources (RFC 6581, 9.1) */
-		return MPA_MISMATCH;
-	terms->ird = reply->ord;
+	if (reply->ord != MPA_DEPTH_NONE) {
+		if (reply->ord > req->ird) /* insufficient IRD resources (RFC 6581, 9.1) */
+			return MPA_MISMATCH;
+		terms->ird = reply->ord;
+	}
 	if (req->peer_to_peer && !choose_rtr(req, reply, terms))
 		return MPA_MISMATCH; /* no matching RTR (RFC 6581, 9.2) */
 	return MPA_ACCEPT;

@@ -11,6 +11,8 @@
 #define MPA_FRAME_MAX   (MPA_HEADER_LEN + MPA_PRIVATE_MAX)
 #define MPA_V2_LEN      4 /* IRD and ORD before the private data of revision 2 */
 #define MPA_DEPTH_MAX   0x3fff
+#define MPA_DEPTH_NONE \
+	MPA_DEPTH_MAX /* the sender does not negotiate IRD or ORD: each side uses its own (RFC 6581, 9.1) */
 
 struct mpa_frame {
 	bool reply;

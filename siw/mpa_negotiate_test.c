@@ -91,9 +91,18 @@ static void test_agree(void)
 	    mpa_reply_check(&req, &reply, &a) == MPA_ACCEPT && a.ord == 16 && a.ird == 4 && a.crc && a.rtr_write);
 	reply.ord = 5;
 	row(43, "reply with an ORD above the initiator's IRD", mpa_reply_check(&req, &reply, &a) == MPA_MISMATCH);
+	reply.ird = reply.ord = MPA_DEPTH_NONE;
+	row(55, "reply of a peer that does not negotiate IRD and ORD (RFC 6581, 9.1)",
+	    mpa_reply_check(&req, &reply, &a) == MPA_ACCEPT && a.ird == 4 && a.ord == 100);
+	reply.ird = 16;
 	reply.ord = 4;
 	reply.rtr_write = false;
 	row(44, "reply without RTR", mpa_reply_check(&req, &reply, &a) == MPA_MISMATCH);
+	req.ird = req.ord = MPA_DEPTH_NONE;
+	row(56, "request of a peer that does not negotiate them: own limits",
+	    mpa_reply_create(&req, &own, &reply, &b) == MPA_ACCEPT && b.ird == 16 && b.ord == 16);
+	req.ird = 4;
+	req.ord = 100;
 	req.rtr_write = req.rtr_read = false;
 	row(45, "request of peer to peer without RTR",
 	    mpa_reply_create(&req, &own, &reply, &b) == MPA_REJECT && reply.reject);
