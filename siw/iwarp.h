@@ -41,10 +41,15 @@ struct iwarp_terminate {
 	struct iwarp_untagged u;
 	u8 layer_type; /* layer 4, error type 4 */
 	u8 code;
-	u8 headers; /* bitmap of the headers that follow; 0: none */
+	u8 headers; /* bits TERM_*: what follows of the segment in error */
 	u8 reserved;
 } IWARP_HDR;
 static_assert(sizeof(struct iwarp_terminate) == 24, "terminate");
+
+/* HdrCt of a Terminate: length of the DDP segment, DDP header, RDMAP header of a READ request (RFC 5040, 4.8). */
+#define TERM_LENGTH 0x80
+#define TERM_DDP    0x40
+#define TERM_RDMAP  0x20
 
 /* The headers of an FPDU, by the type in its control bytes. */
 union iwarp_hdr {

@@ -39,7 +39,7 @@ static bool stream_fail(struct siw_qp *sq, enum iwarp_error err, u8 status, int 
 		sq->comps[sq->ncomps++] = cqe; /* there is room for one more than SIW_COMPS */
 		siw_receive_commit(sq);
 	}
-	siw_terminate(sq, err, event);
+	siw_terminate(sq, err, &sq->fpdu.segment, event);
 	return false;
 }
 
@@ -453,11 +453,25 @@ static bool first_fpdu_receive(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 	return is_rtr_zero(sq, p, ulpdu);
 }
 
+/* @len: bytes of length field and ULPDU. Headers that are not complete are none. */
+static void segment_keep(struct siw_segment *s, const u8 *p, u32 len)
+{
+	const struct iwarp_ctrl *c = &iwarp_hdr(p)->ctrl;
+	bool read = (c->rdmap & RDMAP_OPCODE_MASK) == RDMAP_READ_REQUEST && len >= sizeof(struct iwarp_read);
+	u32 hdr = c->ddp & DDP_TAGGED ? sizeof(struct iwarp_tagged)
+		  : read              ? sizeof(struct iwarp_read)
+				      : sizeof(struct iwarp_untagged);
+
+	s->len = len < hdr ? 0 : (u8)hdr;
+	memcpy(s->hdr, p, s->len);
+}
+
 bool siw_receive_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu)
 {
 	const struct iwarp_ctrl *c = &iwarp_hdr(p)->ctrl;
 	u32 body = len - IWARP_CRC_SIZE;
 
+	sq->fpdu.segment.len = 0;
 	siw_count(sq, SIW_CTR_FPDU_RECEIVED);
 	siw_capture(sq->siw, &sq->remote, &sq->local, &sq->seq, p, len, false);
 	if (sq->terms.crc) {
@@ -470,6 +484,7 @@ bool siw_receive_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu)
 		return stream_fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
 	if (sq->wait_first_fpdu && first_fpdu_receive(sq, p, ulpdu))
 		return true;
+	segment_keep(&sq->fpdu.segment, p, ulpdu + IWARP_LEN_SIZE);
 	if ((c->rdmap & RDMAP_VERSION_MASK) != RDMAP_VERSION)
 		return stream_fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
 	sq->fpdu.opcode = c->rdmap & RDMAP_OPCODE_MASK;

@@ -356,7 +356,7 @@ static void fpdus_discard(struct siw_qp *sq, u32 from)
 		if (wqe_at(sq, i)->end > sq->sent && !hca_wqe_local(&wqe_at(sq, i)->wr))
 			wqe_at(sq, i)->wr.status = HCA_WC_LOC_PROT_ERR;
 	sq->out_len = from - sq->out_at;
-	siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, HCA_EVENT_QP_FATAL);
+	siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, NULL, HCA_EVENT_QP_FATAL);
 }
 
 /*
@@ -378,6 +378,28 @@ static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 		return -1;
 	sq->pos.request = !t->full;
 	return 1;
+}
+
+/* The source of the oldest READ response cannot be read any more: the Terminate has the headers of the READ request. */
+static void response_fail(struct siw_qp *sq)
+{
+	const struct siw_read *r = &sq->reads[sq->pos.rd_tail % SIW_READS];
+	const struct iwarp_read request = {
+		.u = { .c = { .len = cpu_to_be16(sizeof(request) - IWARP_LEN_SIZE),
+			      .ddp = DDP_LAST | DDP_VERSION,
+			      .rdmap = RDMAP_VERSION | RDMAP_READ_REQUEST },
+		       .qn = cpu_to_be32(DDP_QN_READ),
+		       .msn = cpu_to_be32(sq->pos.rd_tail + 1) },
+		.sink_stag = cpu_to_be32(r->sink_stag),
+		.sink_to = cpu_to_be64(r->sink_to),
+		.size = cpu_to_be32(r->length),
+		.source_stag = cpu_to_be32(r->source_stag),
+		.source_to = cpu_to_be64(r->source_to),
+	};
+	struct siw_segment of = { .len = sizeof(request) };
+
+	memcpy(of.hdr, &request, sizeof(request));
+	siw_terminate(sq, RDMAP_ERR_STAG, &of, HCA_EVENT_QP_ACCESS_ERR);
 }
 
 /* Fills buffer and train. False: the stream is closed. */
@@ -407,7 +429,7 @@ static bool train_build(struct siw_qp *sq, struct siw_train *t)
 	}
 	fpdus_seal(sq, from);
 	if (more < 0 && !t->nfpdus) { /* else the FPDUs before it are sent first */
-		siw_terminate(sq, RDMAP_ERR_STAG, HCA_EVENT_QP_ACCESS_ERR);
+		response_fail(sq);
 		return false;
 	}
 	return true;
@@ -472,7 +494,7 @@ static bool head_failed(struct siw_qp *sq)
 
 	if (!w || !w->wr.status)
 		return false;
-	siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, -1);
+	siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, NULL, -1);
 	return true;
 }
 
@@ -535,7 +557,7 @@ static bool efault_fpdu_find(struct siw_qp *sq, const struct siw_train *t)
 		t->fpdu[0].wqe->wr.status = HCA_WC_LOC_PROT_ERR;
 		return !head_failed(sq);
 	}
-	siw_terminate(sq, RDMAP_ERR_STAG, HCA_EVENT_QP_ACCESS_ERR);
+	response_fail(sq);
 	return false;
 }
 
@@ -592,19 +614,40 @@ static void out_flush(struct siw_qp *sq)
 	sq->out_len -= (u32)n;
 }
 
-void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event)
+/* HdrCt by error (RFC 5040, 4.8): headers of an unknown layout are not returned, nor those of errors without a segment. */
+static u8 terminate_headers(enum iwarp_error err, const struct siw_segment *of)
 {
+	u8 layer = (u8)(err >> 12);
+
+	if (!of->len || layer > 1 || err == RDMAP_ERR_CATASTROPHIC || err == RDMAP_ERR_VERSION ||
+	    err == RDMAP_ERR_OPCODE || err == DDP_ERR_T_VERSION || err == DDP_ERR_U_VERSION)
+		return 0;
+	return TERM_LENGTH | TERM_DDP | (!layer && of->len == sizeof(struct iwarp_read) ? TERM_RDMAP : 0);
+}
+
+void siw_terminate(struct siw_qp *sq, enum iwarp_error err, const struct siw_segment *of, int event)
+{
+	static const struct siw_segment none;
+	const struct siw_segment *segment = of ? of : &none;
+	u8 headers = terminate_headers(err, segment);
+	u32 more = !headers               ? 0
+		   : headers & TERM_RDMAP ? segment->len
+					  : min((u32)segment->len, (u32)sizeof(struct iwarp_untagged));
+
 	siw_send_unload(sq);
 	if (sq->fd.fd >= 0)
 		out_flush(sq);
 	if (sq->fd.fd >= 0 && !sq->out_len && !sq->cut) { /* else the Terminate would be inside another FPDU */
 		struct iwarp_terminate *t =
-			&iwarp_hdr(fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), 0, false))->terminate;
+			&iwarp_hdr(fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), more, false))->terminate;
 
 		t->u.qn = cpu_to_be32(DDP_QN_TERMINATE);
 		t->u.msn = cpu_to_be32(sq->pos.msn[DDP_QN_TERMINATE]);
 		t->layer_type = (u8)(err >> 8);
 		t->code = (u8)err;
+		t->headers = headers;
+		if (more)
+			memcpy(t + 1, segment->hdr, more);
 		fpdus_seal(sq, sq->out_at);
 		out_flush(sq);
 		if (!sq->out_len)

@@ -93,8 +93,15 @@ struct siw_capture_seq {
 	u32 out, in;
 };
 
+/* Length and headers of a DDP segment, as a Terminate returns them. */
+struct siw_segment {
+	u8 hdr[sizeof(struct iwarp_read)];
+	u8 len; /* 0: none */
+};
+
 /* The FPDU that is being received. */
 struct siw_rx_fpdu {
+	struct siw_segment segment;
 	bool partial; /* its headers are valid, a part of its payload has not arrived */
 	u8 opcode, ddp;
 	u32 inv_stag;        /* SEND with Invalidate */
@@ -318,8 +325,11 @@ void siw_send_complete(struct siw_qp *sq);
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq);
 /* The oldest request that has not been sent or, a READ, responded to; NULL: none. Those before it will complete. */
 struct hca_wqe *siw_send_oldest(struct siw_qp *sq);
-/* Sends a Terminate (RFC 5040, 7) if the socket accepts it, and closes the stream. */
-void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event);
+/*
+ * Sends a Terminate (RFC 5040, 7) if the socket accepts it, and closes the stream. @of: the segment in error; NULL: none
+ * is.
+ */
+void siw_terminate(struct siw_qp *sq, enum iwarp_error err, const struct siw_segment *of, int event);
 
 /* uring.c */
 struct siw_uring_queue *siw_uring_create(struct siw *siw); /* NULL: not permitted */

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Terminate (RFC 5040, 4.8, 7): which headers of the segment in error it returns, by error. */
+#include <unistd.h>
+
+#include "emu/lib/row.h"
+#include "siw/fixture.h"
+
+#define TAGGED   (DDP_TAGGED | DDP_LAST | DDP_VERSION)
+#define UNTAGGED (DDP_LAST | DDP_VERSION)
+#define LENGTH   9000 /* of a payload that is received in parts */
+
+static struct iwarp_untagged untagged(u8 ddp, u8 rdmap, u32 qn, u32 payload)
+{
+	return (struct iwarp_untagged){
+		.c = { .len = cpu_to_be16((u16)(sizeof(struct iwarp_untagged) - IWARP_LEN_SIZE + payload)),
+		       .ddp = ddp,
+		       .rdmap = rdmap },
+		.inv_stag = cpu_to_be32(0x77777700),
+		.qn = cpu_to_be32(qn),
+		.msn = cpu_to_be32(1),
+	};
+}
+
+static struct iwarp_tagged tagged(u32 stag, u32 payload)
+{
+	return (struct iwarp_tagged){
+		.c = { .len = cpu_to_be16((u16)(sizeof(struct iwarp_tagged) - IWARP_LEN_SIZE + payload)),
+		       .ddp = TAGGED,
+		       .rdmap = RDMAP_VERSION | RDMAP_WRITE },
+		.stag = cpu_to_be32(stag),
+		.to = cpu_to_be64(at(&a, 0)),
+	};
+}
+
+/* Sends the FPDU with the @n bytes of headers and payload at @p. */
+static void fpdu_send(int fd, const void *p, u32 n)
+{
+	u8 fpdu[128] = { 0 };
+	__le32 crc;
+
+	memcpy(fpdu, p, n);
+	crc = iwarp_crc(fpdu, n, true);
+	memcpy(fpdu + n, &crc, sizeof(crc));
+	(void)!send(fd, fpdu, n + IWARP_CRC_SIZE, 0);
+	loop_run_idle(loop, 0);
+}
+
+/* The stream ends with a Terminate of @err, HdrCt @headers, and the @n bytes at @p. */
+static bool terminated(int fd, enum iwarp_error err, u8 headers, const void *p, u32 n)
+{
+	u8 got[256];
+	ssize_t len = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+	const struct iwarp_terminate *t = &iwarp_hdr(got)->terminate;
+
+	return len == (ssize_t)(sizeof(*t) + n + IWARP_CRC_SIZE) &&
+	       be16_to_cpu(t->u.c.len) == sizeof(*t) - IWARP_LEN_SIZE + n && t->headers == headers &&
+	       (t->layer_type << 8 | t->code) == (int)err && !memcmp(t + 1, p, n);
+}
+
+static bool untagged_error(u8 ddp, u8 rdmap, u32 qn, enum iwarp_error err, u8 headers, u32 n)
+{
+	int fd = open_raw();
+	const struct iwarp_read r = { .u = untagged(ddp, rdmap, qn, sizeof(r) - sizeof(r.u)),
+				      .source_stag = cpu_to_be32(0x77777700),
+				      .size = cpu_to_be32(4) };
+	bool ok;
+
+	if (err == RDMAP_ERR_CANNOT_INVALIDATE)
+		post_recv(&a, 0, 64);
+	fpdu_send(fd, &r, sizeof(r));
+	ok = terminated(fd, err, headers, &r, n);
+	side_close(&a);
+	close(fd);
+	return ok;
+}
+
+static void test_received(void)
+{
+	static const struct {
+		const char *what;
+		u8 ddp, rdmap;
+		u32 qn;
+		enum iwarp_error err;
+		u8 headers;
+		u32 n;
+	} rows[] = {
+		{ "SEND without a receive: length and DDP header", UNTAGGED, RDMAP_VERSION | RDMAP_SEND, 0,
+		  DDP_ERR_U_NO_BUFFER, TERM_LENGTH | TERM_DDP, 20 },
+		{ "an STag that cannot be invalidated", UNTAGGED, RDMAP_VERSION | RDMAP_SEND_INV, 0,
+		  RDMAP_ERR_CANNOT_INVALIDATE, TERM_LENGTH | TERM_DDP, 20 },
+		{ "READ of an invalid STag: the RDMAP header, too", UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, 1,
+		  RDMAP_ERR_STAG, TERM_LENGTH | TERM_DDP | TERM_RDMAP, 48 },
+		{ "an unknown queue", UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, 3, DDP_ERR_U_QN,
+		  TERM_LENGTH | TERM_DDP, 20 },
+		{ "an unknown opcode: no headers", UNTAGGED, RDMAP_VERSION | 8, 0, RDMAP_ERR_OPCODE },
+		{ "an unknown version of RDMAP: no headers", UNTAGGED, RDMAP_SEND, 0, RDMAP_ERR_VERSION },
+		{ "an unknown version of DDP: no headers", DDP_LAST, RDMAP_VERSION | RDMAP_SEND, 0, DDP_ERR_U_VERSION },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		row(1 + (int)i, rows[i].what,
+		    untagged_error(rows[i].ddp, rows[i].rdmap, rows[i].qn, rows[i].err, rows[i].headers, rows[i].n));
+}
+
+static void test_tagged(void)
+{
+	int fd = open_raw();
+	struct {
+		struct iwarp_tagged t;
+		u8 payload[4];
+	} w = { .t = tagged(0x77777700, 4) };
+
+	fpdu_send(fd, &w, sizeof(w));
+	row(20, "WRITE to an invalid STag",
+	    terminated(fd, DDP_ERR_T_STAG, TERM_LENGTH | TERM_DDP, &w, sizeof(struct iwarp_tagged)));
+	side_close(&a);
+	close(fd);
+}
+
+/* The error is found when the headers have left the buffer. */
+static void test_late(void)
+{
+	static u8 payload[LENGTH];
+	struct iwarp_tagged t;
+	int fd;
+
+	terms.crc = false;
+	fd = open_raw();
+	t = tagged(a.rkey, LENGTH);
+	(void)!send(fd, &t, sizeof(t), 0);
+	loop_run_idle(loop, 0);
+	(void)!send(fd, payload, 400, 0);
+	loop_run_idle(loop, 0);
+	hca_mr_dereg(a.ctx, a.lkey);
+	(void)!send(fd, payload, 400, 0);
+	loop_run_idle(loop, 0);
+	row(30, "an STag that is invalidated before the rest of a WRITE",
+	    terminated(fd, DDP_ERR_T_STAG, TERM_LENGTH | TERM_DDP, &t, sizeof(t)));
+	side_close(&a);
+	close(fd);
+	terms.crc = true;
+}
+
+/* The READ request has been received; its response cannot be built. */
+static void test_response(void)
+{
+	int fd = open_raw();
+	const struct iwarp_read r = { .u = untagged(UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, DDP_QN_READ,
+						    sizeof(r) - sizeof(r.u)),
+				      .sink_stag = cpu_to_be32(5),
+				      .sink_to = cpu_to_be64(1ull << 40),
+				      .size = cpu_to_be32(64),
+				      .source_stag = cpu_to_be32(a.rkey),
+				      .source_to = cpu_to_be64(at(&a, 0)) };
+	struct iwarp_read same = r;
+
+	same.u.inv_stag = 0; /* reserved */
+	a.qp->pause.send = true;
+	fpdu_send(fd, &r, sizeof(r));
+	hca_mr_dereg(a.ctx, a.lkey);
+	a.qp->pause.send = false;
+	siw_kick(a.qp);
+	loop_run_idle(loop, 0);
+	row(40, "a READ whose source is deregistered before the response",
+	    terminated(fd, RDMAP_ERR_STAG, TERM_LENGTH | TERM_DDP | TERM_RDMAP, &same, sizeof(same)));
+	side_close(&a);
+	close(fd);
+}
+
+int main(void)
+{
+	loop = loop_create_virtual();
+	test_received();
+	test_tagged();
+	test_late();
+	test_response();
+	loop_destroy(loop);
+	return rows_end();
+}
