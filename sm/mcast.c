@@ -196,12 +196,17 @@ void sm_mcast_init(struct sm *sm)
 	}
 }
 
-void sm_mcast_fini(struct sm *sm)
+void sm_mcast_resign(struct sm *sm)
 {
 	struct sm_group *g, *tmp;
 
 	list_for_each_safe (g, tmp, &sm->groups, link)
 		sm_group_destroy(sm, g);
+}
+
+void sm_mcast_fini(struct sm *sm)
+{
+	sm_mcast_resign(sm);
 	sm->mlid_top = 0;
 }
 

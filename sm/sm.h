@@ -63,8 +63,12 @@ struct sm_sa_ops {
 	void (*fini)(struct sm *sm);
 	/* A request of class SubnAdm, after RMPP reassembly. */
 	void (*receive)(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from);
-	void (*flush)(struct sm *sm);  /* the MFTs are set: sends the join responses that wait for them */
-	void (*resign)(struct sm *sm); /* no longer the master: drops these, since the next master has no such member */
+	void (*flush)(struct sm *sm); /* the MFTs are set: sends the join responses that wait for them */
+	/*
+	 * No longer the master: drops these, since the next master has no such member, and subscriptions and services,
+	 * which are repeated at the next master after its client reregistration.
+	 */
+	void (*resign)(struct sm *sm);
 	void (*forget_port)(struct sm *sm,
 			    struct sm_port *p); /* removes the event subscriptions of a port that left the subnet */
 	/*

@@ -268,6 +268,7 @@ void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 j
 void sm_group_reap(struct sm *sm, struct sm_group *g);
 void sm_mcast_init(struct sm *sm); /* the groups of the partitions */
 void sm_mcast_fini(struct sm *sm);
+void sm_mcast_resign(struct sm *sm); /* no longer the master: its ports join at the next one */
 void sm_mcast_forget_port(struct sm *sm, struct sm_port *p);
 /* Effective MTU and rate codes of an end port. */
 u8 sm_port_mtu(const struct sm_port *p);

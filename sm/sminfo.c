@@ -33,8 +33,10 @@ void sm_set_state(struct sm *sm, u8 state)
 	if (sm->state == state)
 		return;
 	sm_log(sm, LOG_INFO, "%s -> %s", wire_sm_state_name(sm->state), wire_sm_state_name(state));
-	if (sm->state == SM_STATE_MASTER)
+	if (sm->state == SM_STATE_MASTER) {
 		sm->cfg.sa->resign(sm);
+		sm_mcast_resign(sm);
+	}
 	sm->state = state;
 	if (state != SM_STATE_MASTER) {
 		loop_timer_cancel(&sm->timer);

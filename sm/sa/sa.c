@@ -255,10 +255,16 @@ static void sa_flush(struct sm *sm)
 	}
 }
 
-/* The requester repeats its request at the SA of the next master, as all members do after its client reregistration. */
+/*
+ * The requesters repeat their requests at the SA of the next master after its client reregistration (14.4.11). What they
+ * request and withdraw there would be unknown here, when this manager is the master again.
+ */
 static void sa_resign(struct sm *sm)
 {
 	struct deferred *h, *tmp;
+
+	sm_inform_drop_all(sm);
+	sm_service_fini(sm);
 
 	list_for_each_safe (h, tmp, &sm->deferred, link) {
 		list_del(&h->link);

@@ -209,12 +209,17 @@ void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *por
 
 /* ---- destroy ---- */
 
-void sm_inform_fini(struct sm *sm)
+void sm_inform_drop_all(struct sm *sm)
 {
 	struct subscriber *s, *tmp;
 
 	list_for_each_safe (s, tmp, &sm->subscribers, link)
 		sa_inform_drop(sm, s);
+}
+
+void sm_inform_fini(struct sm *sm)
+{
+	sm_inform_drop_all(sm);
 	while (!list_empty(&sm->reports))
 		report_free(sm, list_first(&sm->reports, struct report, link));
 }

@@ -67,12 +67,13 @@ void sm_sa_inform_record(struct sa_call *c);
 
 /* sa_service.c */
 void sm_service_init(struct sm *sm);
-void sm_service_fini(struct sm *sm);
+void sm_service_fini(struct sm *sm); /* drops all services */
 
 /* sa_inform.c */
 bool sm_inform_report_sent(struct sm *sm, void *cookie); /* false: @cookie is not a Report */
 /* The operations of sm_sa_ops. */
 void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *port, const struct sm_group *group);
+void sm_inform_drop_all(struct sm *sm); /* subscriptions */
 void sm_inform_fini(struct sm *sm);
 void sm_inform_forget_port(struct sm *sm, struct sm_port *p);
 

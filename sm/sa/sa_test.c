@@ -671,6 +671,41 @@ static void test_manager_replaced(struct fake *f)
 	row(0, "and two afterwards", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
 }
 
+/*
+ * Another manager was the master for a while: what ports have left and unsubscribed there must not be in the way
+ * afterwards (14.4.11).
+ */
+static void test_master_again(struct fake *f)
+{
+	struct query join = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 7), in = inform_query(1, 77);
+	struct query service = query_of(MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD,
+					SA_COMP(SERVICEREC_COMP_ID) | SA_COMP(SERVICEREC_COMP_GID));
+	struct query members = query_of(SA_METHOD_GET_TABLE, SA_ATTR_MCMEMBER_RECORD, 0);
+	u32 groups = f->sm->st.groups;
+	u16 mlid;
+
+	members.key = 1;
+	row(0, "a group", request(f, &join, FAKE_CA(3)) == 0);
+	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
+	row(0, "its table entry", forwards(f, 1, mlid, 2));
+	row(0, "a subscription and a service",
+	    !request(f, &in, FAKE_CA(1)) && !request(f, &service, FAKE_CA(1)) && f->sm->nsubscribers &&
+		    f->sm->nservices);
+	sm_set_state(f->sm, SM_STATE_STANDBY);
+	fake_run(f, 100);
+	sm_set_state(f->sm, SM_STATE_MASTER);
+	sm_sweep(f->sm);
+	fake_run(f, 1000);
+	row(0, "master again, it has none of them",
+	    f->sm->st.subnet_up && !f->sm->nsubscribers && !f->sm->nservices && !request(f, &members, FAKE_CA(1)) &&
+		    records(f) == groups);
+	row(0, "and no table entry of the group", !forwards(f, 1, mlid, 2));
+	wire_set(join.data, MCMEMBER_QKEY, 0x4321);
+	row(0, "the group is created with other attributes",
+	    !request(f, &join, FAKE_CA(3)) && wire_get(record(f, 0), MCMEMBER_QKEY) == 0x4321 &&
+		    forwards(f, 1, (u16)wire_get(record(f, 0), MCMEMBER_MLID), 2));
+}
+
 /* ---- partitions ---- */
 
 static void test_limited(struct fake *f)
@@ -736,9 +771,9 @@ int main(void)
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
-		test_checks,     test_tables,   test_selection,        test_paths,      test_irreversible,
-		test_multi_path, test_groups,   test_late_join,        test_group_life, test_subscriptions,
-		test_unplugged,  test_services, test_manager_replaced,
+		test_checks,     test_tables,   test_selection,        test_paths,        test_irreversible,
+		test_multi_path, test_groups,   test_late_join,        test_group_life,   test_subscriptions,
+		test_unplugged,  test_services, test_manager_replaced, test_master_again,
 	};
 	struct fake f;
 	size_t i;
