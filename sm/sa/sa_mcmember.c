@@ -14,6 +14,7 @@
 static const struct sa_field fields[] = {
 	{ MCMEMBER_COMP_MGID, 0, MCMEMBER_MGID },
 	{ MCMEMBER_COMP_PORT_GID, 0, MCMEMBER_PORT_GID },
+	{ MCMEMBER_COMP_PROXY_JOIN, 0, MCMEMBER_PROXY_JOIN },
 	/* from here on: components of a join that must match the group */
 	{ MCMEMBER_COMP_QKEY, 0, MCMEMBER_QKEY },
 	{ MCMEMBER_COMP_MLID, 0, MCMEMBER_MLID },
@@ -23,7 +24,7 @@ static const struct sa_field fields[] = {
 	{ MCMEMBER_COMP_HOP_LIMIT, 0, MCMEMBER_HOP_LIMIT },
 	{ MCMEMBER_COMP_SCOPE, 0, MCMEMBER_SCOPE },
 };
-#define AGREED 2 /* index of the first of them */
+#define AGREED 3 /* index of the first of them */
 
 /* A component with a selector, in values that can be compared. */
 static const struct selected {

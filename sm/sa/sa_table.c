@@ -32,7 +32,21 @@ static void each_port(struct sa_call *c, bool by_lid, u16 lid,
 
 /* ---- GUIDInfoRecord ---- */
 
-static const struct sa_field guid_fields[] = { { GUIDINFOREC_COMP_BLOCK, 0, GUIDINFOREC_BLOCK } };
+#define GUID(n)                                                                       \
+	{                                                                             \
+		GUIDINFOREC_COMP_GUID0 + (n), GUIDINFOREC_GUID_INFO, GUIDINFO_GUID(n) \
+	}
+static const struct sa_field guid_fields[] = {
+	{ GUIDINFOREC_COMP_BLOCK, 0, GUIDINFOREC_BLOCK },
+	GUID(0),
+	GUID(1),
+	GUID(2),
+	GUID(3),
+	GUID(4),
+	GUID(5),
+	GUID(6),
+	GUID(7),
+};
 
 static bool emit_guids(struct sa_call *c, struct sm_port *p, u16 lid)
 {
