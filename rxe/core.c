@@ -215,7 +215,7 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 		rq->req.psn = rq->req.una = rq->req.max_psn = qp->attr.sq_psn;
 		rxe_cwnd_reset(rq);
 	}
-	if (mask & HCA_QP_RETRY_CNT)
+	if (mask & (HCA_QP_RETRY_CNT | HCA_QP_PATH_MIG_STATE))
 		rq->req.retries = qp->attr.retry_cnt;
 	if (mask & HCA_QP_RNR_RETRY)
 		rq->req.rnr_retries = qp->attr.rnr_retry;

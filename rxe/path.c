@@ -8,15 +8,8 @@
 
 void rxe_migrate(struct rxe_qp *rq)
 {
-	struct hca_qp_attr *a = &rq->qp->attr;
-
-	a->av = a->alt_av;
-	a->port = a->alt_port ? a->alt_port : a->port;
-	a->pkey_index = a->alt_pkey_index;
-	a->timeout = a->alt_timeout;
-	a->path_mig_state = HCA_MIG_MIGRATED;
-	rq->req.retries = a->retry_cnt;
-	hca_qp_event(rq->qp, HCA_EVENT_PATH_MIG);
+	rq->req.retries = rq->qp->attr.retry_cnt;
+	hca_qp_migrate(rq->qp);
 }
 
 /* RoCE packets are addressed by GIDs only (A17.4.3). */

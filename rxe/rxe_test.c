@@ -623,6 +623,20 @@ static u8 mig_state(struct side *s)
 	return hca_qp_query(s->ctx, s->qpn, &at) ? 255 : at.path_mig_state;
 }
 
+static int migrate(struct side *s)
+{
+	struct hca_qp_attr at = { .path_mig_state = HCA_MIG_MIGRATED };
+
+	return hca_qp_modify(s->ctx, s->qpn, &at, HCA_QP_PATH_MIG_STATE);
+}
+
+static u16 primary_dlid(struct side *s)
+{
+	struct hca_qp_attr at;
+
+	return hca_qp_query(s->ctx, s->qpn, &at) ? 0 : at.av.dlid;
+}
+
 static bool send_one(void)
 {
 	struct hca_send_wr wr = request(HCA_WR_SEND, 100);
@@ -660,6 +674,21 @@ static void test_migration(void)
 	    mig_state(&a) == HCA_MIG_MIGRATED && mig_state(&b) == HCA_MIG_MIGRATED &&
 		    a.events[HCA_EVENT_PATH_MIG] == 1 && b.events[HCA_EVENT_PATH_MIG] == 1);
 	row(365, "traffic continues on the new path", send_one() && a.events[HCA_EVENT_PATH_MIG] == 1);
+	drop_lids = 0;
+	stop();
+
+	start_apm();
+	row(368, "REARM, then MIGRATED by the consumer: no migration",
+	    !arm(&a, 5, true) && !migrate(&a) && mig_state(&a) == HCA_MIG_MIGRATED && !a.events[HCA_EVENT_PATH_MIG] &&
+		    primary_dlid(&a) == 4);
+	row(369, "both sides ARMED again",
+	    !arm(&a, 5, true) && !arm(&b, 3, true) && send_one() && send_one() && mig_state(&a) == HCA_MIG_ARMED);
+	row(370, "ARMED, then MIGRATED by the consumer: to the alternate path, with PATH_MIG",
+	    !migrate(&a) && mig_state(&a) == HCA_MIG_MIGRATED && a.events[HCA_EVENT_PATH_MIG] == 1 &&
+		    primary_dlid(&a) == 5);
+	drop_lids = BIT(2) | BIT(4);
+	row(371, "its migration request migrates the peer",
+	    send_one() && mig_state(&b) == HCA_MIG_MIGRATED && b.events[HCA_EVENT_PATH_MIG] == 1);
 	drop_lids = 0;
 	stop();
 

@@ -100,6 +100,8 @@ void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event);
 /* For a transport that has connected a QP in INIT (or RTR): moves it to RTS with these
  * depths and notifies the front end. */
 void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord);
+/* Makes the alternate path the primary one, in state MIGRATED, and raises PATH_MIG (17.2.8). */
+void hca_qp_migrate(struct hca_qp *qp);
 /* Flushes requests still in the front end's queues of a QP in ERR (of a QP in SQE: the
  * send queue). Returns how many. */
 u32 hca_qp_flush(struct hca_qp *qp);

@@ -353,10 +353,30 @@ static void enter_state(struct hca_qp *qp, enum hca_qp_state to, u32 mask)
 		hca_qp_flush(qp);
 }
 
+void hca_qp_migrate(struct hca_qp *qp)
+{
+	struct hca_qp_attr *a = &qp->attr;
+
+	a->av = a->alt_av;
+	a->port = a->alt_port ? a->alt_port : a->port;
+	a->pkey_index = a->alt_pkey_index;
+	a->timeout = a->alt_timeout;
+	a->path_mig_state = HCA_MIG_MIGRATED;
+	hca_qp_event(qp, HCA_EVENT_PATH_MIG);
+}
+
+/* A consumer that sets MIGRATED in state ARMED requests the migration (17.2.8); in REARM it withdraws its REARM. */
+static bool requests_migration(const struct hca_qp *qp, const struct hca_qp_attr *attr, u32 mask)
+{
+	return mask & HCA_QP_PATH_MIG_STATE && attr->path_mig_state == HCA_MIG_MIGRATED &&
+	       qp->attr.path_mig_state == HCA_MIG_ARMED && !(mask & HCA_QP_AV);
+}
+
 int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask)
 {
 	struct hca_qp *qp = hca_qp_get(ctx, qpn);
 	enum hca_qp_state to;
+	bool migrate;
 
 	if (!qp)
 		return -EINVAL;
@@ -365,7 +385,10 @@ int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, 
 	to = mask & HCA_QP_STATE ? attr->state : qp->state;
 	if (!hca_qp_transition_ok(qp->type, qp->state, to, mask) || check_values(qp, attr, mask))
 		return -EINVAL;
+	migrate = requests_migration(qp, attr, mask);
 	copy_values(qp, attr, mask);
+	if (migrate)
+		hca_qp_migrate(qp);
 	if (to == HCA_QPS_SQD && !(mask & HCA_QP_EN_SQD_ASYNC_NOTIFY) && qp->state != to)
 		qp->attr.en_sqd_async_notify = false; /* must be requested each time (10.3.1) */
 	enter_state(qp, to, mask);
