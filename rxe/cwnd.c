@@ -76,6 +76,20 @@ void rxe_cwnd_lost(struct rxe_qp *rq)
 	cwnd->size = max(cwnd->size / 2, rq->req.peer_selective == RXE_SELECTIVE_YES ? CWND_MIN_SELECTIVE : CWND_MIN);
 }
 
+/*
+ * The next flight begins when the time-out expires, which rxe_req_timer() records. Without a local ACK timeout it begins
+ * with a PSN that does not increase: the retransmitted request was lost, too.
+ */
+bool rxe_cwnd_loss_known(struct rxe_qp *rq, u32 psn)
+{
+	struct rxe_cwnd *cwnd = &rq->req.cwnd;
+	bool known = cwnd->loss_handled && (rq->qp->attr.timeout || wire_psn_diff(psn, cwnd->loss_psn) > 0);
+
+	cwnd->loss_handled = true;
+	cwnd->loss_psn = psn;
+	return known;
+}
+
 u64 rxe_cwnd_timeout(const struct rxe_qp *rq)
 {
 	u64 full = wire_timeout_ns(rq->qp->attr.timeout), early;

@@ -396,10 +396,10 @@ static bool ud_completions_that_wait(void)
 }
 
 /* The responses behind a missing one, more than there are retries, report the same loss. */
-static bool read_flight_behind_a_loss(void)
+static u32 retries_behind_a_loss(void)
 {
 	struct hca_send_wr wr = request_at(HCA_WR_RDMA_READ, 0, 12 * 4096, 1);
-	u32 i, counted;
+	u32 i;
 
 	drop_all = true; /* also what is retransmitted while these arrive */
 	hca_soft_post_send(a.wq, &wr);
@@ -410,10 +410,74 @@ static bool read_flight_behind_a_loss(void)
 		drop_all = true;
 		loop_run_idle(loop, loop_now(loop).ns);
 	}
-	counted = (u32)hca_counter(a.hca, 1, HCA_CNT_COMPLETER_RETRY);
 	drop_all = false;
+	return (u32)hca_counter(a.hca, 1, HCA_CNT_COMPLETER_RETRY);
+}
+
+static bool read_flight_behind_a_loss(void)
+{
+	u32 counted = retries_behind_a_loss();
+
 	run();
 	return counted == 1 && is_next(&a, 1, 0);
+}
+
+/* The retransmitted READ was lost, too: the responses of the next flight report that. */
+static bool read_flight_without_timeout(void)
+{
+	u32 counted;
+
+	qp_of(&a)->attr.timeout = 0;
+	counted = retries_behind_a_loss();
+	wire_send(&b.port, forge(&b, WIRE_RC_READ_RESP_MIDDLE, PSN + 1, 4096));
+	run();
+	return counted == 1 && is_next(&a, 1, 0);
+}
+
+static u32 responses_lost;
+
+static int lose_responses(struct wire_port *port, struct wire_packet *p)
+{
+	if (wire_packet_bth(p)->opcode != WIRE_RC_READ_RESP_ONLY || !responses_lost)
+		return wire_send(port, p);
+	responses_lost--;
+	wire_packet_free(p);
+	return 0;
+}
+
+/* A READ whose response is lost @n times, and WRITEs after it, without a local ACK timeout: only their ACKs tell it. */
+static bool responses_lost_before_acks(u32 n, u32 writes)
+{
+	static const struct wire_port_ops ops = { .send = lose_responses, .violation = wire_violation };
+	u32 i;
+
+	qp_of(&a)->attr.timeout = 0;
+	b.port.ops = &ops;
+	responses_lost = n;
+	post(HCA_WR_RDMA_READ, 0, 4096, 1);
+	for (i = 0; i < writes; i++)
+		post(HCA_WR_RDMA_WRITE, 8192, 64, 2 + i);
+	run();
+	b.port.ops = &wire_ops;
+	for (i = 0; i <= writes; i++)
+		if (!is_next(&a, 1 + i, 0))
+			return false;
+	return true;
+}
+
+static bool response_lost_without_timeout(void)
+{
+	return responses_lost_before_acks(1, 1);
+}
+
+static bool response_lost_twice_without_timeout(void)
+{
+	return responses_lost_before_acks(2, 1);
+}
+
+static bool response_lost_before_many_acks(void)
+{
+	return responses_lost_before_acks(2, 8);
 }
 
 /* Ethernet: out-of-order receive buffer */
@@ -474,6 +538,10 @@ static const struct rule rules[] = {
 	{ "9.9.2 a reserved NAK code is a bad response", HCA_QPT_RC, reserved_nak },
 	{ "9.7.5.1.1 ACKs of what was not sent are ghosts", HCA_QPT_RC, ack_of_unsent_psn },
 	{ "9.7.5.1 responses behind a missing one count one retry", HCA_QPT_RC, read_flight_behind_a_loss },
+	{ "9.7.5.1 and without a local ACK timeout", HCA_QPT_RC, read_flight_without_timeout },
+	{ "9.7.5.1.1 implied NAK without a local ACK timeout", HCA_QPT_RC, response_lost_without_timeout },
+	{ "9.7.5.1.1 implied NAK of the retransmitted READ, too", HCA_QPT_RC, response_lost_twice_without_timeout },
+	{ "9.7.5.1.1 implied NAKs of one flight count one retry", HCA_QPT_RC, response_lost_before_many_acks },
 	{ "9.9.2 a response of a wrong length", HCA_QPT_RC, read_response_of_wrong_length },
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },

@@ -239,13 +239,9 @@ void rxe_read_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, const
 		return;
 	if (rq->req.cwnd.on && distance < (s32)READ_OOO_PSNS && op->flags & WIRE_OPF_READ)
 		read_ooo_write(rq, p, psn);
-	if (rq->req.psn != rq->req.max_psn || rq->req.cwnd.loss_handled || rq->req.read_retransmit)
+	/* The other responses of this flight report the same loss, and count no retry. */
+	if (rq->req.psn != rq->req.max_psn || rq->req.read_retransmit || rxe_cwnd_loss_known(rq, psn))
 		return;
-	/*
-	 * The other responses of this flight report the same loss, and count no retry: the requester waits for the
-	 * retransmitted response, whose loss is found by the time-out. Without one, each response is a report.
-	 */
-	rq->req.cwnd.loss_handled = rq->req.cwnd.on || rq->qp->attr.timeout;
 	rxe_cwnd_lost(rq);
 	read_retry(rq, w);
 }

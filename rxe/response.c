@@ -26,12 +26,11 @@ void rxe_req_progress(struct rxe_qp *rq, u32 una)
 /*
  * An ACK for a request after @w is an implied NAK of its response (9.7.5.1); only the first one of a flight is handled.
  */
-static void response_lost(struct rxe_qp *rq, const struct rxe_wqe *w)
+static void response_lost(struct rxe_qp *rq, const struct rxe_wqe *w, u32 psn)
 {
 	rxe_req_progress(rq, rxe_read_expected(rq, w));
-	if (rq->req.read_retransmit || rq->req.cwnd.loss_handled)
+	if (rq->req.read_retransmit || rxe_cwnd_loss_known(rq, psn))
 		return;
-	rq->req.cwnd.loss_handled = true;
 	rxe_cwnd_lost(rq);
 	rxe_retry(rq, rq->req.una);
 }
@@ -48,7 +47,7 @@ bool rxe_req_acked(struct rxe_qp *rq, u32 psn)
 		if (w->wr.state == HCA_WQE_DONE)
 			continue;
 		if (hca_wqe_reads(&w->wr) && wire_psn_diff(psn, rxe_read_expected(rq, w)) >= 0) {
-			response_lost(rq, w);
+			response_lost(rq, w, psn);
 			return false;
 		}
 		if (wire_psn_diff(wire_psn_add(w->first_psn, w->npkts), wire_psn_add(psn, 1)) > 0)

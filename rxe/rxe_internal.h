@@ -92,8 +92,8 @@ struct rxe_cwnd {
 	bool on, sampling;
 	bool loss_handled; /* the loss in this flight has been counted, and the retransmission requested */
 	u8 backoff;
-	u32 size, acked; /* packets; acknowledged since the window last grew */
-	u32 sample_psn;
+	u32 size, acked;                  /* packets; acknowledged since the window last grew */
+	u32 sample_psn, loss_psn;         /* loss_psn: of the last packet that has reported the handled loss */
 	u64 srtt, sample_ns, timer_began; /* ns; begin of the local ACK timeout */
 };
 
@@ -316,6 +316,8 @@ void rxe_cwnd_sent(struct rxe_qp *rq, u32 psn);
 void rxe_cwnd_timer_begin(struct rxe_qp *rq); /* restarts the local ACK timeout (9.7.6.1.3) */
 void rxe_cwnd_acked(struct rxe_qp *rq, u32 una, u32 n);
 void rxe_cwnd_lost(struct rxe_qp *rq);
+/* Has an earlier packet of the flight reported the loss that the response with @psn reports? Records @psn. */
+bool rxe_cwnd_loss_known(struct rxe_qp *rq, u32 psn);
 u64 rxe_cwnd_timeout(const struct rxe_qp *rq);
 bool rxe_cwnd_timeout_counts(
 	const struct rxe_qp *rq);               /* the full local ACK timeout has expired: a retry now is counted */
