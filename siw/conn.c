@@ -137,7 +137,7 @@ static void on_established(struct loop_task *t, struct now now)
 	established_report(container_of(t, struct hca_iw_conn, task));
 }
 
-/* Responder: the initiator has sent its first FPDU, or need not send one first. */
+/* Responder: the initiator has sent its RTR message, or sends none. */
 static void on_started(void *ctx)
 {
 	struct hca_iw_conn *c = ctx;
@@ -393,8 +393,9 @@ static int reply_send(struct hca_iw_conn *c, const struct conn_arg *arg)
 	err = stream_attach(c, p->owner, p->qpn);
 	if (err)
 		return err;
-	c->sq->started = on_started;
-	if (!c->sq->wait_first_fpdu)
+	if (c->terms.rtr_zero || c->terms.rtr_write || c->terms.rtr_read)
+		c->sq->started = on_started;
+	else
 		on_started(c);
 	return 0;
 }

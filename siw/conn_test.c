@@ -187,6 +187,39 @@ static void test_short_life(void)
 	close_both();
 }
 
+/*
+ * Without an RTR message the responder is established at once, but sends no FPDU before it has received one (RFC 5044,
+ * 7.1.2): an initiator that finds more than the reply in its socket, as the kernel's siw, ends the connection.
+ */
+static void test_responder_first(u8 revision)
+{
+	struct hca_iw_param p;
+	struct hca_send_wr nop = { .token = 9, .opcode = HCA_WR_NOP };
+	struct hca_cqe c;
+
+	options.rtr_write = options.rtr_read = false;
+	connect_pair(revision, 0);
+	options.rtr_write = options.rtr_read = true;
+	p = param(&b, 0);
+	established = 0;
+	row(350 + 10 * revision, "accept", siw_conn_ops.accept(request.conn, &p) == 0);
+	post_recv(&a, 0, 64);
+	post_recv(&b, 0, 64);
+	hca_soft_post_send(b.wq, &nop);
+	post(&b, HCA_WR_SEND, 0, 64, 16, 0, 0);
+	loop_run_idle(loop, loop_now(loop).ns + NSEC_PER_SEC);
+	row(351 + 10 * revision, "ESTABLISHED at once", established == 1 && event_is(&reply, HCA_IW_REPLY, 0, 0));
+	row(352 + 10 * revision, "a local operation of the responder", next(&b, &c) == 0 && c.token == 9);
+	row(353 + 10 * revision, "no SEND before the initiator's first FPDU",
+	    next(&b, &c) == -1 && next(&a, &c) == -1 && !siw_counter(b.hca, SIW_CTR_FPDU_SENT));
+	post(&a, HCA_WR_SEND, 0, 0, 64, 0, 0);
+	row(354 + 10 * revision, "the initiator's SEND", next(&b, &c) == 0 && c.opcode == HCA_WC_RECV);
+	row(355 + 10 * revision, "then the responder's", next(&b, &c) == 0 && c.opcode == HCA_WC_SEND);
+	row(356 + 10 * revision, "ESTABLISHED once", established == 1);
+	siw_conn_ops.destroy(initiator);
+	close_both();
+}
+
 static bool late;
 
 static int late_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
@@ -290,6 +323,7 @@ int main(void)
 	for (revision = 1; revision <= 2; revision++) {
 		test_lengths(revision);
 		test_too_long(revision);
+		test_responder_first(revision);
 	}
 	test_owner();
 	test_withdrawn();

@@ -361,7 +361,7 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 	sq->load_due = sq->write_due = sq->local_due = 0;
 	sq->local_run = sq->inv_recvd = false;
 	sq->epollout = sq->read_failed = sq->write_failed = sq->failed_incomplete = sq->rtr_out = sq->rtr_wait = false;
-	sq->wait_first_fpdu = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
+	sq->wait_first_fpdu = !terms->initiator;
 	sq->reset = sq->pause.passed = false;
 	sq->cut = SIW_CUT_NONE;
 	sq->started = NULL;

@@ -109,7 +109,7 @@ static inline void side_close(struct side *s)
 	free(s->mem);
 }
 
-static struct mpa_terms terms = { .crc = true, .ird = 4, .ord = 4 };
+static struct mpa_terms terms = { .crc = true, .initiator = true, .ird = 4, .ord = 4 };
 
 static inline void pair(int fds[2])
 {

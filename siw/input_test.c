@@ -14,7 +14,7 @@
 #define STREAM 2048
 #define INBOX  (SIZE / 2)
 
-static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
+static const struct mpa_terms plain = { .initiator = true, .ird = 4, .ord = 4 };
 static u8 bytes[STREAM];
 
 static int open_input(const struct mpa_terms *t)
@@ -313,7 +313,7 @@ static void test_unwritable(void)
 /* The same FPDUs again: TCP does not repeat data, but a peer may. */
 static void test_repeated(void)
 {
-	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	static const struct mpa_terms with_crc = { .initiator = true, .crc = true, .ird = 4, .ord = 4 };
 	const struct mpa_terms *t[] = { &plain, &with_crc };
 	struct hca_cqe c;
 	u32 i;
@@ -359,7 +359,7 @@ static void test_malformed_receive(void)
 /* More messages in one call than SIW_COMPS. */
 static void test_many(void)
 {
-	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	static const struct mpa_terms with_crc = { .initiator = true, .crc = true, .ird = 4, .ord = 4 };
 	static u8 burst[64 * MANY];
 	int fd = open_input(&with_crc);
 	u32 i, len = 0, ok = 0;
@@ -402,7 +402,7 @@ static void late_end(bool failed)
 
 static int open_late(void)
 {
-	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	static const struct mpa_terms with_crc = { .initiator = true, .crc = true, .ird = 4, .ord = 4 };
 	int fd;
 
 	dma = &late_dma;
@@ -786,7 +786,7 @@ static void test_late_by_others(void)
 
 int main(void)
 {
-	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	static const struct mpa_terms with_crc = { .initiator = true, .crc = true, .ird = 4, .ord = 4 };
 
 	loop = loop_create_virtual();
 	test_cuts(10, &plain);

@@ -294,11 +294,13 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 {
 	struct siw_wqe *w;
 
-	if (sq->wait_first_fpdu || (sq->pos.wq_next == sq->wq.head && !wqe_fetch(sq)))
+	if (sq->pos.wq_next == sq->wq.head && !wqe_fetch(sq))
 		return false;
 	w = wqe_at(sq, sq->pos.wq_next);
 	if (w->wr.status)
 		return true;
+	if (sq->wait_first_fpdu && !hca_wqe_local(&w->wr))
+		return false;
 	/* Its payload may be the data of earlier READs, whose move to memory may be pending, or have failed. */
 	if (w->wr.flags & HCA_SEND_FENCE && !sq->pos.wq_done &&
 	    (sq->pos.reads_out || sq->write_due || sq->write_failed))

@@ -152,8 +152,8 @@ struct siw_qp {
 	struct mpa_terms terms;
 	siw_closed_fn *closed;
 	void *closed_ctx;
-	void (*started)(void *ctx); /* responder: the initiator's first FPDU was received */
-	bool wait_first_fpdu;       /* responder: it sends no request before that (RFC 6581, 9.2) */
+	void (*started)(void *ctx); /* responder: the initiator's RTR message was received */
+	bool wait_first_fpdu;       /* responder: it sends no request before that (RFC 5044, 7.1.2; RFC 6581, 9.2) */
 	bool rtr_out;               /* initiator: the zero-length READ of its RTR message is outstanding */
 	bool rtr_wait;              /* initiator: the RTR message is delayed */
 	u8 rtr_sent;

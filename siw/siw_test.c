@@ -598,8 +598,8 @@ static void test_rtr_zero_length(void)
 static void test_markers(void)
 {
 	static const struct mpa_terms marked[] = {
-		{ .crc = true, .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
-		{ .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
+		{ .initiator = true, .crc = true, .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
+		{ .initiator = true, .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
 	};
 	const struct mpa_terms was = terms;
 	u32 i;

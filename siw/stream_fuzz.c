@@ -16,9 +16,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static const struct mpa_terms terms[4] = {
-		{ .ird = 2, .ord = 2 },
+		{ .initiator = true, .ird = 2, .ord = 2 },
 		{ .crc = true, .ird = 2, .ord = 2 },
-		{ .mark_in = true, .mark_out = true, .ird = 2, .ord = 2 },
+		{ .initiator = true, .mark_in = true, .mark_out = true, .ird = 2, .ord = 2 },
 		{ .mark_in = true, .rtr_zero = true, .ird = 2, .ord = 2 },
 	};
 	struct fuzz_side s;

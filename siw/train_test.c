@@ -12,7 +12,7 @@
 
 #define STREAM 4096
 
-static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
+static const struct mpa_terms plain = { .initiator = true, .ird = 4, .ord = 4 };
 static struct siw_train train;
 
 /* A stream of short FPDUs, with zero-copy of payload from @direct_min bytes on. */
@@ -272,7 +272,8 @@ static void test_unreadable(void)
 /* With CRCs or markers payload is copied, so that the bytes do not change after the CRC was computed. */
 static void test_copied(void)
 {
-	static const struct mpa_terms copied[] = { { .crc = true }, { .mark_out = true } };
+	static const struct mpa_terms copied[] = { { .initiator = true, .crc = true },
+						   { .initiator = true, .mark_out = true } };
 	u8 got[STREAM];
 	u32 i;
 

@@ -10,7 +10,7 @@
 #include "emu/lib/row.h"
 #include "siw/fixture.h"
 
-static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
+static const struct mpa_terms plain = { .initiator = true, .ird = 4, .ord = 4 };
 
 /* May this process create an io_uring? Sandboxes of containers often forbid it. */
 static bool permitted(void)
