@@ -371,6 +371,27 @@ static bool full_cq(void)
 	return ok;
 }
 
+/* The target has named another SRQ since then. */
+static bool full_cq_of_an_earlier_srq(void)
+{
+	struct shared other = { 0 };
+	bool ok;
+
+	if (hca_soft_cq_create(b.ctx, 1, NULL, NULL, &other.cq) || shared_make(&other, b.pdn, b.xrcdn))
+		return false;
+	recv_to(&other, 0, 100, 1);
+	recv_to(&other, 0, 100, 2);
+	recv_to(&first, 0, 100, 3);
+	post(other.srqn, HCA_WR_SEND, 100, 1);
+	post(other.srqn, HCA_WR_SEND, 100, 2);
+	post(first.srqn, HCA_WR_SEND, 100, 3);
+	run();
+	ok = b.events[HCA_EVENT_CQ_ERR] == 1 && b.events[HCA_EVENT_QP_FATAL] == 1 && state_of(&b) == HCA_QPS_ERR;
+	shared_end(&other);
+	hca_soft_cq_destroy(other.cq);
+	return ok;
+}
+
 static bool target_to_error(void)
 {
 	struct hca_qp_attr attr = { .state = HCA_QPS_ERR };
@@ -540,6 +561,7 @@ static const struct {
 	{ "A14 an SRQ is destroyed within a READ", srq_goes_within_a_read },
 	{ "A14 a message names one SRQ", another_srq_within_a_message },
 	{ "11.6.3 the CQ of an SRQ is full: the target enters ERR", full_cq },
+	{ "11.6.3 also when it has named another one since", full_cq_of_an_earlier_srq },
 	{ "10.3.1 a target enters ERR: its receive is flushed, others of the SRQ are kept", target_to_error },
 	{ "10.3.1 an initiator enters ERR: its requests are flushed", initiator_to_error },
 	{ "10.3.1 a target enters RESET and is connected again", target_in_reset },

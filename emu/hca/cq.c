@@ -100,15 +100,29 @@ void hca_cq_overflow_run(struct loop_task *t, struct now now)
 	list_init(&batch);
 	list_splice(&batch, &hca->overflowed);
 	table_for_each (&hca->qps, i, qp) {
-		if (!(is_overflowed(qp->send_cq) || is_overflowed(qp->recv_cq) ||
-		      (qp->srq && is_overflowed(qp->srq->cq))) ||
-		    qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
+		bool fails = hca_qp_priv(qp)->cqe_lost || is_overflowed(qp->send_cq) || is_overflowed(qp->recv_cq) ||
+			     (qp->srq && is_overflowed(qp->srq->cq));
+
+		hca_qp_priv(qp)->cqe_lost = false;
+		if (!fails || qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
 			continue;
 		hca_qp_force_error(qp);
 		hca_qp_event(qp, HCA_EVENT_QP_FATAL);
 	}
 	while (!list_empty(&batch))
 		list_del(batch.next);
+}
+
+/*
+ * Also a queue pair that was created, reset or, of XRC, directed to an SRQ after its CQ has overflowed does not go on
+ * without completions.
+ */
+static void cqe_lose(struct hca_qp *qp)
+{
+	if (qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
+		return;
+	hca_qp_priv(qp)->cqe_lost = true;
+	loop_task_queue(qp->hca->loop, &qp->hca->overflow_task);
 }
 
 static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe, enum hca_fault_cqe fate)
@@ -121,9 +135,14 @@ static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe, 
 		return;
 	if (unlikely(fate == HCA_FAULT_CQE_OVERRUN)) {
 		overflow(cq, cqe->port);
+		cqe_lose(qp);
 		return;
 	}
-	if (!cq_complete(cq, cqe) || !list_empty(&cq->dirty))
+	if (!cq_complete(cq, cqe)) {
+		cqe_lose(qp);
+		return;
+	}
+	if (!list_empty(&cq->dirty))
 		return;
 	if (list_empty(&hca->dirty))
 		loop_task_queue(hca->loop, &hca->flush_task);

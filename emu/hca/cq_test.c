@@ -91,6 +91,16 @@ static void check_overflow(struct fixture *f)
 	row(26, "what was complete stays", hca_soft_cq_poll(cq, cqe, 8) == 2);
 	hca_complete_send(qp[0], &out, HCA_WR_SEND);
 	row(27, "the CQ accepts no more", hca_soft_cq_poll(cq, cqe, 8) == 0);
+	hca_soft_wq_destroy(wq[0]);
+	wq[0] = fixture_qp(f, HCA_QPT_RC, cq, 0);
+	qp[0] = hca_qp_lookup(f->hca, hca_soft_wq_number(wq[0]));
+	fixture_move(f, wq[0], HCA_QPS_RTS);
+	loop_run_idle(f->loop, 0);
+	row(28, "a QP is created with it", qp[0]->state == HCA_QPS_RTS);
+	hca_complete_recv(qp[0], &out);
+	loop_run_idle(f->loop, 0);
+	row(29, "and fails with its first completion",
+	    qp[0]->state == HCA_QPS_ERR && f->events[HCA_EVENT_QP_FATAL] == 3 && f->events[HCA_EVENT_CQ_ERR] == 1);
 	for (i = 0; i < 3; i++)
 		hca_soft_wq_destroy(wq[i]);
 	hca_soft_cq_destroy(cq);

@@ -220,6 +220,7 @@ struct hca_qp_priv {
 	struct list flushing; /* on the context's list: its flush is not finished */
 	struct list target;   /* on the list of its XRC domain */
 	bool alt_loaded;      /* an alternate path was given since RESET */
+	bool cqe_lost;        /* a completion was lost in a CQ that has overflowed: it goes to ERR */
 };
 
 static inline struct hca_qp_priv *hca_qp_priv(struct hca_qp *qp)
