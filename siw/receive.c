@@ -311,7 +311,7 @@ static bool read_request_receive(struct siw_qp *sq, const u8 *p, u32 len)
 
 	if (len != sizeof(*r) || !(r->u.c.ddp & DDP_LAST) || r->u.mo)
 		return stream_fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
-	if (sq->rd_head - sq->pos.rd_tail >= min(max((u32)sq->terms.ird, 1u), (u32)SIW_READS))
+	if (sq->rd_head - sq->pos.rd_tail >= min(max((u32)sq->terms.ird, (u32)sq->terms.rtr_read), (u32)SIW_READS))
 		return stream_fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_REQ_ERR);
 	read = &sq->reads[sq->rd_head % SIW_READS];
 	*read = (struct siw_read){ .sink_stag = be32_to_cpu(r->sink_stag),

@@ -306,9 +306,12 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 	    (sq->pos.reads_out || sq->write_due || sq->write_failed))
 		return false;
 	if (w->wr.opcode == HCA_WR_RDMA_READ) {
-		if (sq->pos.reads_out >= max((u32)sq->terms.ord, 1u))
+		if (!sq->terms.ord) /* it can never be sent */
+			w->wr.status = HCA_WC_LOC_QP_OP_ERR;
+		else if (sq->pos.reads_out >= sq->terms.ord)
 			return false;
-		build_read(sq, w);
+		else
+			build_read(sq, w);
 	} else if (!hca_wqe_local(&w->wr)) {
 		build_data(sq, t, w);
 	} else if (t->nfpdus) { /* it may invalidate a key of FPDUs that may be rolled back */

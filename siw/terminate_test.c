@@ -168,6 +168,29 @@ static void test_response(void)
 	close(fd);
 }
 
+/* Depths of READs that were negotiated to be 0 (RFC 6581, 9.1). */
+static void test_depths(void)
+{
+	struct hca_cqe c;
+	int fd;
+
+	terms.ird = terms.ord = 0;
+	row(50, "READ with an IRD of 0",
+	    untagged_error(UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, DDP_QN_READ, DDP_ERR_U_NO_BUFFER,
+			   TERM_LENGTH | TERM_DDP, 20));
+	fd = open_raw();
+	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
+	post(&a, HCA_WR_RDMA_READ, 0, 0, 4, 7, 0);
+	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
+	row(51, "READ with an ORD of 0: the SEND before it", next(&a, &c) == HCA_WC_SUCCESS);
+	row(52, "the READ is not sent",
+	    next(&a, &c) == HCA_WC_LOC_QP_OP_ERR && c.opcode == HCA_WC_RDMA_READ && a.qp->fd.fd < 0);
+	row(53, "the SEND after it is flushed", next(&a, &c) == HCA_WC_WR_FLUSH_ERR);
+	side_close(&a);
+	close(fd);
+	terms.ird = terms.ord = 4;
+}
+
 int main(void)
 {
 	loop = loop_create_virtual();
@@ -175,6 +198,7 @@ int main(void)
 	test_tagged();
 	test_late();
 	test_response();
+	test_depths();
 	loop_destroy(loop);
 	return rows_end();
 }
