@@ -101,6 +101,7 @@ static void route_group(struct sm *sm, struct tree *t, struct sm_group *g)
 
 	mcast_route_clear(sm, index);
 	g->dirty = false;
+	g->computed = sm->mcast_computed;
 	if (list_empty(&g->members) || !sm->graph.n)
 		return;
 	memset(t->in, 0, sm->graph.n);
@@ -212,4 +213,10 @@ void sm_mcast_push(struct sm *sm, struct sm_port *p)
 		for (pos = 0; pos < mcast_route_positions(n); pos++)
 			push_block(sm, n, block, pos);
 	n->mft_unknown = false;
+}
+
+void sm_mcast_pushed(struct sm *sm)
+{
+	sm->mcast_set = sm->mcast_computed;
+	sm->cfg.sa->flush(sm);
 }

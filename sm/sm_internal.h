@@ -256,6 +256,7 @@ struct sm_group {
 	u32 flow;
 	bool well_known; /* kept without members */
 	bool dirty;
+	u32 computed; /* sm.mcast_computed when its tree was computed last */
 };
 struct sm_group *sm_group_find(const struct sm *sm, const struct wire_gid *mgid);
 struct sm_group *sm_group_by_mlid(const struct sm *sm, u16 mlid);
@@ -278,6 +279,7 @@ u8 sm_port_rate(const struct sm_port *p);
 /* Computes the trees of all groups, or of those that have changed. A later change sets sm.want_mcast again. */
 void sm_mcast_route(struct sm *sm, bool all);
 void sm_mcast_push(struct sm *sm, struct sm_port *p); /* queues changed blocks of a switch */
+void sm_mcast_pushed(struct sm *sm);                  /* all blocks are set: sends the responses that wait for them */
 
 /* sminfo.c */
 struct sm_other { /* another subnet manager */
@@ -364,7 +366,8 @@ struct sm {
 	struct sm_group *by_mlid[SM_MLIDS_MAX + 1];
 	u32 mlid_top;             /* one past the highest index ever in use */
 	bool mcast_group_deleted; /* a group was deleted since the last MFT update */
-	u32 mcast_computed;       /* how often the trees were computed */
+	u32 mcast_computed;       /* how often the trees were computed, and the last of them whose MFTs were set */
+	u32 mcast_set;
 
 	/* sminfo.c */
 	u8 state;

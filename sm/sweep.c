@@ -113,7 +113,7 @@ static void sweep_finish(struct sm *sm)
 	       st->switches, plural(st->switches, "switch", "switches"), st->ports_active,
 	       plural(st->ports_active, "port", "ports"), st->routing, st->sweep_smps, (double)st->sweep_ns / 1e9,
 	       sm->changed ? "" : ", no changes");
-	sm->cfg.sa->flush(sm);
+	sm_mcast_pushed(sm);
 	sm_sweep_idle(sm);
 	if (sm->cfg.event)
 		sm->cfg.event(sm->cfg.ctx, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
@@ -227,7 +227,7 @@ void sm_sweep_light(struct sm *sm)
 
 static void mcast_done(struct sm *sm)
 {
-	sm->cfg.sa->flush(sm);
+	sm_mcast_pushed(sm);
 	sm_sweep_idle(sm);
 }
 

@@ -190,7 +190,8 @@ static void sa_handle(struct sa_call *c)
 struct deferred {
 	struct list link;
 	struct mad_addr to;
-	u32 len, computed; /* sm.mcast_computed when it was deferred */
+	u32 len,
+		computed; /* it is sent when trees were computed after that (sm.mcast_computed), and their MFTs are set */
 	u8 mad[];
 };
 
@@ -235,7 +236,7 @@ static void sa_defer_response(struct sm *sm, const struct sa_call *c, u32 len)
 	sm->ndeferred++;
 	h->to = *c->from;
 	h->len = len;
-	h->computed = sm->mcast_computed;
+	h->computed = sm->mcast_computed - !c->wait->dirty;
 	memcpy(h->mad, c->out, len);
 	list_add(&sm->deferred, &h->link);
 }
@@ -305,7 +306,7 @@ static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_
 		       wire_sa_attr_name(wire_get(data, MAD_ATTR_ID)), from->lid, wire_sa_status_name(c.status));
 	}
 	len = sa_finish(&c);
-	if (c.wait_mcast && !c.status)
+	if (c.wait && !c.status)
 		sa_defer_response(sm, &c, len);
 	else
 		sa_send(sm, c.out, len, from);

@@ -28,7 +28,7 @@ struct sa_call {
 	u32 nrecords, cap, size, stride;
 	u32 pairs; /* port pairs evaluated for paths */
 	u16 status;
-	bool wait_mcast; /* the response waits for the update of the MFTs */
+	const struct sm_group *wait; /* the response waits for the MFTs of that group; NULL: it does not */
 };
 
 /* sa.c */

@@ -340,7 +340,8 @@ void sm_sa_mcmember_join(struct sa_call *c)
 	m->proxy = proxy;
 	put_member(c, g, m, rec);
 	sm_sa_emit(c, rec);
-	c->wait_mcast = g->dirty;
+	if (g->dirty || (s32)(g->computed - c->sm->mcast_set) > 0)
+		c->wait = g;
 	if (g->dirty)
 		sm_sweep_mcast(c->sm);
 }

@@ -423,6 +423,29 @@ static void test_late_join(struct fake *f)
 	}
 }
 
+/* A requester repeats its join when it has no response: the tables may still not be set. */
+static void test_repeated_join(struct fake *f)
+{
+	struct query a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
+	u32 before;
+	u16 mlid;
+
+	row(0, "a group", request(f, &a, FAKE_CA(0)) == 0);
+	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	before = f->nsent;
+	submit(f, &a, FAKE_CA(3));
+	while (f->sm->phase != SM_MCAST && loop_run_tasks(f->loop))
+		;
+	submit(f, &a, FAKE_CA(3));
+	row(0, "a repeated join waits for the tables, too",
+	    f->sm->phase == SM_MCAST && !forwards(f, 1, mlid, 2) && f->nsent == before && f->sm->ndeferred == 2);
+	fake_run(f, 100);
+	row(0, "both have responses", forwards(f, 1, mlid, 2) && f->nsent == before + 2 && !f->sm->ndeferred);
+	submit(f, &a, FAKE_CA(3));
+	row(0, "later, a third one has a response at once", f->nsent == before + 3);
+}
+
 /* The manager becomes a standby while a join waits for the tables. */
 static void test_join_at_resignation(void)
 {
@@ -704,7 +727,7 @@ int main(void)
 	static void (*const tests[])(struct fake * f) = {
 		test_checks,     test_tables,   test_selection,        test_paths,        test_irreversible,
 		test_multi_path, test_groups,   test_late_join,        test_group_life,   test_subscriptions,
-		test_unplugged,  test_services, test_manager_replaced, test_master_again,
+		test_unplugged,  test_services, test_manager_replaced, test_master_again, test_repeated_join,
 	};
 	struct fake f;
 	size_t i;
