@@ -438,25 +438,40 @@ static u32 responses_lost;
 
 static int lose_responses(struct wire_port *port, struct wire_packet *p)
 {
-	if (wire_packet_bth(p)->opcode != WIRE_RC_READ_RESP_ONLY || !responses_lost)
+	u8 opcode = wire_packet_bth(p)->opcode;
+
+	if ((opcode != WIRE_RC_READ_RESP_ONLY && opcode != WIRE_RC_READ_RESP_FIRST) || !responses_lost)
 		return wire_send(port, p);
 	responses_lost--;
 	wire_packet_free(p);
 	return 0;
 }
 
+static bool without_timeout(void)
+{
+	bool ok;
+
+	ack_timeout = 0;
+	qp_remake(&a);
+	qp_remake(&b);
+	ok = !move(&a, &b, 5, PSN) && !move(&b, &a, 5, PSN);
+	ack_timeout = 8;
+	return ok;
+}
+
 /* A READ whose response is lost @n times, and WRITEs after it, without a local ACK timeout: only their ACKs tell it. */
-static bool responses_lost_before_acks(u32 n, u32 writes)
+static bool responses_lost_before_acks(u32 n, u32 length, u32 writes)
 {
 	static const struct wire_port_ops ops = { .send = lose_responses, .violation = wire_violation };
 	u32 i;
 
-	qp_of(&a)->attr.timeout = 0;
+	if (!without_timeout())
+		return false;
 	b.port.ops = &ops;
 	responses_lost = n;
-	post(HCA_WR_RDMA_READ, 0, 4096, 1);
+	post(HCA_WR_RDMA_READ, 0, length, 1);
 	for (i = 0; i < writes; i++)
-		post(HCA_WR_RDMA_WRITE, 8192, 64, 2 + i);
+		post(HCA_WR_RDMA_WRITE, 65536, 64, 2 + i);
 	run();
 	b.port.ops = &wire_ops;
 	for (i = 0; i <= writes; i++)
@@ -467,17 +482,22 @@ static bool responses_lost_before_acks(u32 n, u32 writes)
 
 static bool response_lost_without_timeout(void)
 {
-	return responses_lost_before_acks(1, 1);
+	return responses_lost_before_acks(1, 4096, 1);
 }
 
 static bool response_lost_twice_without_timeout(void)
 {
-	return responses_lost_before_acks(2, 1);
+	return responses_lost_before_acks(2, 4096, 1);
 }
 
 static bool response_lost_before_many_acks(void)
 {
-	return responses_lost_before_acks(2, 8);
+	return responses_lost_before_acks(2, 4096, 8);
+}
+
+static bool first_response_lost_twice_without_timeout(void)
+{
+	return responses_lost_before_acks(2, 4 * 4096, 1);
 }
 
 /* Ethernet: out-of-order receive buffer */
@@ -563,6 +583,9 @@ static const struct rule rules[] = {
 
 static const struct rule ethernet_rules[] = {
 	{ "9.7.5.1.3 no PSN sequence error NAK after an RNR NAK", HCA_QPT_RC, rnr_before_missing_psn },
+	{ "9.7.5.1.1 implied NAKs without a local ACK timeout", HCA_QPT_RC, response_lost_twice_without_timeout },
+	{ "9.7.5.1.1 also of a READ of which a part is retransmitted", HCA_QPT_RC,
+	  first_response_lost_twice_without_timeout },
 	{ "9.9.2 an out-of-order READ response with a bad L_Key", HCA_QPT_RC, read_ooo_with_a_bad_key },
 };
 

@@ -28,8 +28,17 @@ void rxe_req_progress(struct rxe_qp *rq, u32 una)
  */
 static void response_lost(struct rxe_qp *rq, const struct rxe_wqe *w, u32 psn)
 {
+	bool part;
+
 	rxe_req_progress(rq, rxe_read_expected(rq, w));
-	if (rq->req.read_retransmit || rxe_cwnd_loss_known(rq, psn))
+	part = rq->req.read_retransmit;
+	/*
+	 * The loss of a retransmitted part of a READ is found by the time-out. Without one, go-back-n follows it: later
+	 * requests are not acknowledged again otherwise.
+	 */
+	if (part && rq->qp->attr.timeout)
+		return;
+	if (rxe_cwnd_loss_known(rq, psn) && !part)
 		return;
 	rxe_cwnd_lost(rq);
 	rxe_retry(rq, rq->req.una);
