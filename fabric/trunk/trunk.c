@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The trunks of a fabric: addresses and keys, listeners, and connectors, which connect again after a loss. */
+/* The trunks of a fabric: addresses and keys, and connectors, which connect again after a loss. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -10,15 +10,12 @@
 #include <unistd.h>
 
 #include "emu/lib/log.h"
-#include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
-#define KEY_MAX    4096
-#define RETRY_MIN  (5 * NSEC_PER_MSEC)
-#define RETRY_MAX  (1 * NSEC_PER_SEC)
-#define LASTS      (1 * NSEC_PER_SEC) /* a connection lost sooner counts as a failed one */
-#define BACKLOG    SOMAXCONN
-#define ACCEPT_MAX 16 /* connections that a listener accepts in one turn */
+#define KEY_MAX   4096
+#define RETRY_MIN (5 * NSEC_PER_MSEC)
+#define RETRY_MAX (1 * NSEC_PER_SEC)
+#define LASTS     (1 * NSEC_PER_SEC) /* a connection lost sooner counts as a failed one */
 
 const char *trunk_counter_name(enum trunk_counter c)
 {
@@ -272,7 +269,7 @@ void trunk_refused(struct trunk *t, bool soon)
 	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + wait);
 }
 
-/* Listening */
+/* Matching */
 
 static int guid_compare(const void *a, const void *b)
 {
@@ -353,111 +350,6 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 	return requested;
 }
 
-/* Who has connected: the process, the IPv4 address, or the network of the IPv6 address, of which one has many (a /64). */
-static u64 conn_source(int fd, bool local)
-{
-	struct trunk_address at = { .len = sizeof(at.in6) };
-	u64 source = 0;
-
-	if (local)
-		return (u64)passed_owner(fd);
-	if (getpeername(fd, &at.sa, &at.len))
-		return 0;
-	if (at.sa.sa_family == AF_INET)
-		memcpy(&source, &at.in.sin_addr, sizeof(at.in.sin_addr));
-	else if (IN6_IS_ADDR_V4MAPPED(&at.in6.sin6_addr))
-		memcpy(&source, &at.in6.sin6_addr.s6_addr[12], 4);
-	else
-		memcpy(&source, &at.in6.sin6_addr, sizeof(source));
-	return source;
-}
-
-/*
- * Makes room for one more connection: it replaces the oldest one of the same source, or else the oldest one. So a source
- * of very many connections replaces its own ones, and not those of others.
- */
-static void listener_replace(struct trunk_listener *l, u64 source)
-{
-	struct trunk_conn *c, *oldest = list_first(&l->unknown, struct trunk_conn, link);
-
-	list_for_each (c, &l->unknown, link)
-		if (c->source == source) {
-			oldest = c;
-			break;
-		}
-	if (!oldest->refused) {
-		trunk_count(l->set, NULL, TRUNK_CTR_REFUSED_HELLO, 1);
-		log_at(LOG_WARN, "trunk", "%s: too many connections without a trunk: the oldest one ends", l->address);
-	}
-	trunk_conn_destroy(oldest);
-}
-
-static void on_listener(struct loop_fd *w, u32 events, struct now now)
-{
-	struct trunk_listener *l = container_of(w, struct trunk_listener, w);
-	bool local = l->at.sa.sa_family == AF_UNIX;
-	struct trunk_conn *c;
-	int fd, one = 1;
-	u64 source;
-	u32 i;
-
-	for (i = 0; i < ACCEPT_MAX; i++) {
-		fd = accept_next(&l->accept, SOCK_NONBLOCK);
-		if (fd < 0)
-			return;
-		if (!local)
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		source = conn_source(fd, local);
-		if (l->nunknown >= (local ? TRUNK_UNKNOWN_LOCAL : TRUNK_UNKNOWN))
-			listener_replace(l, source);
-		c = trunk_conn_create(l->set, fd, local);
-		if (!c)
-			continue;
-		c->listener = l;
-		c->source = source;
-		list_add(&l->unknown, &c->link);
-		l->nunknown++;
-		if (l->tls && trunk_tls_start(c))
-			trunk_conn_destroy(c);
-	}
-}
-
-static int listener_open(struct trunk_listener *l)
-{
-	int family = l->at.sa.sa_family, one = 1, zero = 0;
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
-
-	if (fd < 0)
-		return -errno;
-	accept_init(&l->accept, fd);
-	l->w = (struct loop_fd){ .fd = fd, .fn = on_listener };
-	if (family != AF_UNIX)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (family == AF_INET6 && l->address[0] == '*')
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	err = family == AF_UNIX ? socket_path_listen(&l->path, fd, l->at.un.sun_path, BACKLOG) : 0;
-	if (err)
-		return err;
-	if (family != AF_UNIX && (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG)))
-		return -errno;
-	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
-	return err;
-}
-
-static void listener_close(struct trunk_listener *l)
-{
-	struct trunk_conn *c, *tmp;
-
-	list_for_each_safe (c, tmp, &l->unknown, link)
-		trunk_conn_destroy(c);
-	loop_fd_del(&l->w);
-	accept_fini(&l->accept);
-	socket_path_unlink(&l->path);
-	if (l->accept.fd >= 0)
-		close(l->accept.fd);
-	free(l->address);
-}
-
 /* Creation */
 
 /* Of a name to connect to, the length remains 0. False with a line in @err. */
@@ -504,42 +396,10 @@ static bool key_read(struct trunk *t, const char *path, char *err, size_t err_le
 	return n >= 16;
 }
 
-static bool address_equal(const struct trunk_address *a, const struct trunk_address *b)
-{
-	return a->len == b->len && !memcmp(&a->sa, &b->sa, a->len);
-}
-
-static struct trunk_listener *listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len)
-{
-	struct trunk_listener *l;
-	int rc;
-	u32 i;
-
-	for (i = 0; i < s->nlisteners; i++)
-		if (address_equal(&s->listeners[i].at, &t->at)) {
-			if (s->listeners[i].tls == t->tls)
-				return &s->listeners[i];
-			snprintf(err, err_len, "trunk %s: all trunks that listen at %s use TLS, or none", t->name,
-				 t->address);
-			return NULL;
-		}
-	l = &s->listeners[s->nlisteners++];
-	*l = (struct trunk_listener){ .set = s, .at = t->at, .address = strdup(t->address), .tls = t->tls };
-	l->accept.fd = l->accept.spare = -1;
-	list_init(&l->unknown);
-	rc = l->address ? listener_open(l) : -ENOMEM;
-	if (!rc)
-		return l;
-	snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));
-	listener_close(l);
-	s->nlisteners--;
-	return NULL;
-}
-
 /* Does the trunk use the connector's connection? */
 static bool connector_is_of(const struct trunk_connector *k, const struct trunk *t)
 {
-	if (k->named ? strcmp(k->address, t->address) != 0 : !address_equal(&k->at, &t->at))
+	if (k->named ? strcmp(k->address, t->address) != 0 : !trunk_address_equal(&k->at, &t->at))
 		return false;
 	if ((k->tls_key != NULL) != t->tls)
 		return false;
@@ -615,7 +475,7 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 		trunk_tls_derive(&t->tls_key, t->key, t->key_len);
 	fabric_remote_attach(t->remote, &remote_ops, t);
 	if (tt->listen) {
-		t->listener = listener_get(s, t, err, err_len);
+		t->listener = trunk_listener_get(s, t, err, err_len);
 		return t->listener != NULL;
 	}
 	if (!connector_add(s, t)) {
@@ -814,7 +674,7 @@ void trunk_set_destroy(struct trunk_set *s)
 			fabric_remote_attach(t->remote, NULL, NULL);
 	}
 	for (i = 0; i < s->nlisteners; i++)
-		listener_close(&s->listeners[i]);
+		trunk_listener_close(&s->listeners[i]);
 	for (i = 0; i < s->nconnectors; i++) {
 		if (s->connectors[i].conn)
 			trunk_conn_destroy(s->connectors[i].conn);

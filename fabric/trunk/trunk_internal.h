@@ -149,6 +149,11 @@ struct trunk_address {
 	socklen_t len;
 };
 
+static inline bool trunk_address_equal(const struct trunk_address *a, const struct trunk_address *b)
+{
+	return a->len == b->len && !memcmp(&a->sa, &b->sa, a->len);
+}
+
 #define TRUNK_ADDRESSES 8 /* of a name that are tried, in turn */
 struct trunk_addresses {
 	struct trunk_address at[TRUNK_ADDRESSES];
@@ -348,6 +353,11 @@ void trunk_connector_lost(struct trunk_connector *k);   /* its connection is clo
 bool trunk_count_changes(struct trunk *t, u32 n);
 /* A trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT, or @soon, and then in twice the time. */
 void trunk_refused(struct trunk *t, bool soon);
+
+/* listener.c */
+/* The listener at the trunk's address, which it shares with others. NULL with a line in @err. */
+struct trunk_listener *trunk_listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len);
+void trunk_listener_close(struct trunk_listener *l);
 
 /* resolve.c */
 /*

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Listeners of trunks: accept connections, and keep those without a trunk within limits. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "emu/lib/log.h"
+#include "emu/lib/passed.h"
+#include "fabric/trunk/trunk_internal.h"
+
+#define BACKLOG    SOMAXCONN
+#define ACCEPT_MAX 16 /* connections accepted in one turn */
+
+/* Who has connected: the process, the IPv4 address, or the network of the IPv6 address, of which one has many (a /64). */
+static u64 conn_source(int fd, bool local)
+{
+	struct trunk_address at = { .len = sizeof(at.in6) };
+	u64 source = 0;
+
+	if (local)
+		return (u64)passed_owner(fd);
+	if (getpeername(fd, &at.sa, &at.len))
+		return 0;
+	if (at.sa.sa_family == AF_INET)
+		memcpy(&source, &at.in.sin_addr, sizeof(at.in.sin_addr));
+	else if (IN6_IS_ADDR_V4MAPPED(&at.in6.sin6_addr))
+		memcpy(&source, &at.in6.sin6_addr.s6_addr[12], 4);
+	else
+		memcpy(&source, &at.in6.sin6_addr, sizeof(source));
+	return source;
+}
+
+/*
+ * Makes room for one more connection: it replaces the oldest one of the same source, or else the oldest one. So a source
+ * of very many connections replaces its own ones, and not those of others.
+ */
+static void listener_replace(struct trunk_listener *l, u64 source)
+{
+	struct trunk_conn *c, *oldest = list_first(&l->unknown, struct trunk_conn, link);
+
+	list_for_each (c, &l->unknown, link)
+		if (c->source == source) {
+			oldest = c;
+			break;
+		}
+	if (!oldest->refused) {
+		trunk_count(l->set, NULL, TRUNK_CTR_REFUSED_HELLO, 1);
+		log_at(LOG_WARN, "trunk", "%s: too many connections without a trunk: the oldest one ends", l->address);
+	}
+	trunk_conn_destroy(oldest);
+}
+
+static void on_listener(struct loop_fd *w, u32 events, struct now now)
+{
+	struct trunk_listener *l = container_of(w, struct trunk_listener, w);
+	bool local = l->at.sa.sa_family == AF_UNIX;
+	struct trunk_conn *c;
+	int fd, one = 1;
+	u64 source;
+	u32 i;
+
+	for (i = 0; i < ACCEPT_MAX; i++) {
+		fd = accept_next(&l->accept, SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		if (!local)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		source = conn_source(fd, local);
+		if (l->nunknown >= (local ? TRUNK_UNKNOWN_LOCAL : TRUNK_UNKNOWN))
+			listener_replace(l, source);
+		c = trunk_conn_create(l->set, fd, local);
+		if (!c)
+			continue;
+		c->listener = l;
+		c->source = source;
+		list_add(&l->unknown, &c->link);
+		l->nunknown++;
+		if (l->tls && trunk_tls_start(c))
+			trunk_conn_destroy(c);
+	}
+}
+
+static int listener_open(struct trunk_listener *l)
+{
+	int family = l->at.sa.sa_family, one = 1, zero = 0;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	accept_init(&l->accept, fd);
+	l->w = (struct loop_fd){ .fd = fd, .fn = on_listener };
+	if (family != AF_UNIX)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (family == AF_INET6 && l->address[0] == '*')
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	err = family == AF_UNIX ? socket_path_listen(&l->path, fd, l->at.un.sun_path, BACKLOG) : 0;
+	if (err)
+		return err;
+	if (family != AF_UNIX && (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG)))
+		return -errno;
+	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
+	return err;
+}
+
+void trunk_listener_close(struct trunk_listener *l)
+{
+	struct trunk_conn *c, *tmp;
+
+	list_for_each_safe (c, tmp, &l->unknown, link)
+		trunk_conn_destroy(c);
+	loop_fd_del(&l->w);
+	accept_fini(&l->accept);
+	socket_path_unlink(&l->path);
+	if (l->accept.fd >= 0)
+		close(l->accept.fd);
+	free(l->address);
+}
+
+struct trunk_listener *trunk_listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len)
+{
+	struct trunk_listener *l;
+	int rc;
+	u32 i;
+
+	for (i = 0; i < s->nlisteners; i++)
+		if (trunk_address_equal(&s->listeners[i].at, &t->at)) {
+			if (s->listeners[i].tls == t->tls)
+				return &s->listeners[i];
+			snprintf(err, err_len, "trunk %s: all trunks that listen at %s use TLS, or none", t->name,
+				 t->address);
+			return NULL;
+		}
+	l = &s->listeners[s->nlisteners++];
+	*l = (struct trunk_listener){ .set = s, .at = t->at, .address = strdup(t->address), .tls = t->tls };
+	l->accept.fd = l->accept.spare = -1;
+	list_init(&l->unknown);
+	rc = l->address ? listener_open(l) : -ENOMEM;
+	if (!rc)
+		return l;
+	snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));
+	trunk_listener_close(l);
+	s->nlisteners--;
+	return NULL;
+}
