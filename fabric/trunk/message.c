@@ -166,7 +166,11 @@ static bool hello_names_port(const struct trunk_hello *h)
 static bool on_hello_listener(struct trunk_conn *c, u32 number, const struct trunk_hello *h)
 {
 	enum trunk_refusal why = TRUNK_BAD_HELLO;
-	struct trunk *t = c->listener ? trunk_match(c, h, &why) : NULL;
+	struct trunk *t;
+
+	if (!c->listener && c->refused)
+		return true; /* the response to a trunk that has been refused here meanwhile */
+	t = c->listener ? trunk_match(c, h, &why) : NULL;
 
 	if (t && (!trunk_count_changes(t, 0) || (t->key && !c->nready && c->nlinks - c->nopen >= TRUNK_REQUESTS))) {
 		why = TRUNK_BUSY;

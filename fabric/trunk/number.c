@@ -55,3 +55,10 @@ void trunk_number_remove(struct trunk_conn *c, u32 number)
 
 	memmove(c->links + i, c->links + i + 1, (--c->nlinks - i) * sizeof(*c->links));
 }
+
+u32 trunk_number_next(struct trunk_conn *c)
+{
+	while (trunk_number_find(c, c->next_number % TRUNK_LINKS))
+		c->next_number++;
+	return c->next_number++ % TRUNK_LINKS;
+}

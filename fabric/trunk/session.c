@@ -38,6 +38,8 @@ bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
 	list_init(&s->packets);
 	if (c->connector && t->key && getrandom(s->mine.nonce, sizeof(s->mine.nonce), 0) != sizeof(s->mine.nonce))
 		return false;
+	if (c->connector)
+		number = trunk_number_next(c);
 	n = trunk_number_add(c, number);
 	if (!n)
 		return false;

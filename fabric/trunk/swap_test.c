@@ -230,11 +230,67 @@ static void test_half_a_swap(void)
 	swap_stop();
 }
 
+/* Link numbers are used again when those after them have been. */
+static void test_many_swaps(void)
+{
+	struct trunk_conn *c;
+	u32 i;
+
+	swap_start();
+	c = side[1].set->connectors[0].conn;
+	c->next_number = TRUNK_LINKS - 5;
+	for (i = 0; i < 10; i++) {
+		arm(0, "h2 swap with=h4");
+		arm(1, "h4 swap with=h2");
+		test_run(10 * NSEC_PER_MSEC);
+		fault_remove(armed[0]);
+		fault_remove(armed[1]);
+	}
+	test_run(NSEC_PER_SEC);
+	row(80, "one that is in use is left out", c->next_number > TRUNK_LINKS && is_topology());
+	row(81, "on one connection", side[1].set->connectors[0].conn == c && c->nlinks == 1 && !refusals());
+	swap_stop();
+}
+
+/* Messages that arrive for a trunk that has been suspended, or suspended and resumed, while they were in flight. */
+static void test_suspended_in_a_handshake(void)
+{
+	struct trunk_hello hello = stranger_hello();
+	struct fabric_remote *r;
+	struct trunk_conn *c;
+	u32 number;
+
+	swap_start();
+	arm(0, "h2 swap with=h4"); /* whose trunks keep the connection */
+	arm(1, "h4 swap with=h2");
+	test_run(NSEC_PER_SEC);
+	r = fabric_remote(side[1].f, 0);
+	c = side[1].set->connectors[0].conn;
+	number = side[1].set->trunks[0].s.number;
+	trunk_set_suspend(side[1].set, r, true);
+	row(85, "the response to a hello",
+	    trunk_message(c, &(struct trunk_head){ .type = TRUNK_HELLO, .link = cpu_to_be32(number) }, (u8 *)&hello,
+			  (u8 *)&hello, sizeof(hello)));
+	trunk_set_suspend(side[1].set, r, false);
+	test_run(NSEC_PER_SEC);
+	trunk_set_suspend(side[1].set, r, true);
+	trunk_set_suspend(side[1].set, r, false);
+	fabric_link_unplug(fabric_node_port(fabric_node_find(side[0].f, "spine1"), 2)); /* of the session before */
+	fabric_link_plug(fabric_node_port(fabric_node_find(side[0].f, "spine1"), 2));
+	test_run(NSEC_PER_SEC);
+	row(86, "one of an earlier session",
+	    side[1].set->connectors[0].conn == c && !refusals() && !side_counter(&side[1], TRUNK_CTR_VIOLATIONS));
+	row(87, "the link is up", up(1, "leaf2", 3, "spine1", 2));
+	swap_stop();
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
 	test_swaps();
 	test_swaps_refused();
 	test_half_a_swap();
+	test_many_swaps();
+	test_suspended_in_a_handshake();
 	return rows_end();
 }

@@ -216,7 +216,7 @@ void trunk_connector_opened(struct trunk_connector *k)
 		loop_timer_cancel(&t->retry);
 		if (t->suspended)
 			continue;
-		if (!trunk_session_open(t, k->conn, t->number)) {
+		if (!trunk_session_open(t, k->conn, 0)) {
 			trunk_conn_end(k->conn);
 			return;
 		}
@@ -238,7 +238,7 @@ static void on_retry(struct loop_timer *timer, struct now now)
 	struct trunk_conn *c = t->connector->conn;
 
 	/* Without an established connection, the trunk starts with the next one. */
-	if (c && !c->connecting && !c->ended && !t->conn && !t->suspended && !trunk_session_open(t, c, t->number))
+	if (c && !c->connecting && !c->ended && !t->conn && !t->suspended && !trunk_session_open(t, c, 0))
 		trunk_refused(t, false);
 }
 
@@ -427,7 +427,7 @@ static bool connector_add(struct trunk_set *s, struct trunk *t)
 		loop_timer_set(s->loop, &k->retry, 0);
 	}
 	t->connector = k;
-	t->number = k->ntrunks++;
+	k->ntrunks++;
 	list_add(&k->trunks, &t->sibling);
 	return true;
 }
@@ -482,7 +482,7 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 		snprintf(err, err_len, "out of memory");
 		return false;
 	}
-	if (t->number < TRUNK_LINKS)
+	if (t->connector->ntrunks <= TRUNK_LINKS)
 		return true;
 	snprintf(err, err_len, "more than %u trunks connect to %s", TRUNK_LINKS, t->address);
 	return false;
@@ -617,6 +617,8 @@ void trunk_set_suspend(struct trunk_set *s, struct fabric_remote *r, bool suspen
 static void trunk_destroy(struct trunk *t)
 {
 	trunk_end(t);
+	if (t->connector)
+		t->connector->ntrunks--;
 	list_del(&t->sibling);
 	list_del(&t->extra);
 	fabric_remote_attach(t->remote, NULL, NULL);

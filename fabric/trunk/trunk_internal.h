@@ -183,7 +183,7 @@ struct trunk_connector {
 	char *address;                       /* as text */
 	const struct trunk_tls_key *tls_key; /* NULL: no TLS */
 	struct list trunks;
-	u32 ntrunks;             /* that were ever added: the next link number */
+	u32 ntrunks;
 	struct trunk_conn *conn; /* NULL: not connected */
 	struct loop_timer retry;
 	u64 wait, since; /* loop clock, ns: the next retry's delay; when a trunk became ready first */
@@ -213,6 +213,7 @@ struct trunk_conn {
 	u64 source;                        /* ... from this address, network of IPv6, or process */
 	struct trunk_number *links;        /* by their numbers */
 	u32 nlinks, links_max;             /* entries of @links; and for how many it has memory */
+	u32 next_number;                   /* of a connector */
 	u32 nopen, nready;                 /* trunks of the connection; of these, in TRUNK_READY */
 	u32 ngreeted;           /* of a connector: trunks that have sent a hello and are not in TRUNK_READY */
 	struct list respond;    /* requests whose hellos are to be answered */
@@ -296,7 +297,6 @@ struct trunk {
 	struct list sibling;               /* in trunk_connector.trunks */
 	struct list extra;                 /* in trunk_set.extra */
 	bool suspended;                    /* by a fault that has swapped its cable */
-	u32 number;                        /* link number, if it connects */
 	struct trunk_address at;           /* len 0: a name, resolved at each attempt to connect */
 	char *address;
 	u8 *key;
@@ -372,6 +372,8 @@ struct trunk_resolve *trunk_resolve_start(struct loop *loop, const char *address
 void trunk_resolve_cancel(struct trunk_resolve *r);
 
 /* number.c */
+/* One that is not in use, and was last used as long ago as possible: messages of its last session may arrive late. */
+u32 trunk_number_next(struct trunk_conn *c);
 struct trunk_number *trunk_number_search(const struct trunk_conn *c, u32 number);
 /* NULL: no memory, or an invalid number, or one in use. Pointers to other numbers become invalid. */
 struct trunk_number *trunk_number_add(struct trunk_conn *c, u32 number);
@@ -389,7 +391,7 @@ void trunk_request_close(struct trunk_request *r);
 bool trunk_request_is_open(const struct trunk *t, const struct trunk_conn *c); /* on @c */
 
 /* session.c */
-/* Adds the trunk to the connection. False: no memory, or an invalid number. */
+/* Adds the trunk to the connection, with the peer's @number, or (of a connector) one of its own. False: no memory. */
 bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number);
 void trunk_session_close(struct trunk *t); /* takes the link down */
 void trunk_session_ready(struct trunk *t); /* after the handshake */
