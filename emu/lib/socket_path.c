@@ -47,7 +47,7 @@ void socket_path_unlink(struct socket_path *p)
  * A file beside the path, locked while a process binds and listens there. The last one that has locked it removes it: a
  * lock of a removed file excludes nobody. The descriptor, or -errno: -EBUSY.
  */
-static int path_lock(const char *file)
+static int path_lock(const char *file, bool wait)
 {
 	struct stat own, now;
 	int fd, i;
@@ -60,6 +60,8 @@ static int path_lock(const char *file)
 		    own.st_dev == now.st_dev && own.st_ino == now.st_ino)
 			return fd;
 		close(fd);
+		if (!wait)
+			break;
 		usleep(LOCK_WAIT);
 	}
 	return -EBUSY;
@@ -81,7 +83,7 @@ static void path_remove_stale(const char *path)
 	close(fd);
 }
 
-int socket_path_listen(struct socket_path *p, int sock, const char *path, int backlog)
+int socket_path_listen(struct socket_path *p, int sock, const char *path, int backlog, bool wait)
 {
 	char file[sizeof(p->path) + 8];
 	int lock, err;
@@ -90,7 +92,7 @@ int socket_path_listen(struct socket_path *p, int sock, const char *path, int ba
 	if (strlen(path) >= sizeof(p->path))
 		return -ENAMETOOLONG;
 	snprintf(file, sizeof(file), "%s.lock", path);
-	lock = path_lock(file);
+	lock = path_lock(file, wait);
 	if (lock < 0)
 		return lock;
 	path_remove_stale(path);

@@ -3,6 +3,7 @@
 #ifndef MUSLIN_LIB_SOCKET_PATH_H
 #define MUSLIN_LIB_SOCKET_PATH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -17,9 +18,10 @@ int socket_path_bind(struct socket_path *p, int sock, const char *path);
 /*
  * Binds the stream socket @sock and listens, at a path that any process may use: replaces the socket of a dead one. Those
  * that do so at the same time exclude each other: a socket that is bound and does not listen yet looks dead. Waits for
- * each other for a second at most. 0 or -errno: -EADDRINUSE if another one listens.
+ * each other for a second at most, or not at all without @wait. 0 or -errno: -EADDRINUSE if another one listens, -EBUSY
+ * if one is about to.
  */
-int socket_path_listen(struct socket_path *p, int sock, const char *path, int backlog);
+int socket_path_listen(struct socket_path *p, int sock, const char *path, int backlog, bool wait);
 /*
  * Removes the path if it is still that of the socket; no effect if not bound. Call it before close() of the socket: a
  * closed one refuses connections, and looks like that of a dead process, whose path others replace.

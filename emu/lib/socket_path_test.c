@@ -38,7 +38,7 @@ static void child_listen(const char *path, int go, int report, int stop)
 
 	if (read(go, &c, 1))
 		_exit(1);
-	c = (char)-socket_path_listen(&p, fd, path, 128);
+	c = (char)-socket_path_listen(&p, fd, path, 128, true);
 	if (write(report, &c, 1) != 1 || read(stop, &c, 1))
 		_exit(1);
 	_exit(0);
@@ -89,23 +89,25 @@ static void test_listen(const char *path)
 	int one = stream_socket(), other = stream_socket(), lock;
 
 	snprintf(file, sizeof(file), "%s.lock", path);
-	row(30, "it listens", !socket_path_listen(&p, one, path, 4) && is_reachable(path));
+	row(30, "it listens", !socket_path_listen(&p, one, path, 4, true) && is_reachable(path));
 	row(31, "the lock is removed", access(file, F_OK) && errno == ENOENT);
-	row(32, "another one", socket_path_listen(&q, other, path, 4) == -EADDRINUSE && is_reachable(path));
+	row(32, "another one", socket_path_listen(&q, other, path, 4, true) == -EADDRINUSE && is_reachable(path));
 	close(one);
 	row(33, "its socket is stale",
-	    !is_reachable(path) && !socket_path_listen(&q, other, path, 4) && is_reachable(path));
+	    !is_reachable(path) && !socket_path_listen(&q, other, path, 4, true) && is_reachable(path));
 	socket_path_unlink(&q);
 	close(other);
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	one = stream_socket();
-	row(35, "a file", socket_path_listen(&p, one, path, 4) == -EADDRINUSE && !access(path, F_OK));
+	row(35, "a file", socket_path_listen(&p, one, path, 4, true) == -EADDRINUSE && !access(path, F_OK));
 	unlink(path);
 	lock = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	flock(lock, LOCK_EX);
-	row(36, "the lock is held for longer", socket_path_listen(&p, one, path, 4) == -EBUSY && access(path, F_OK));
+	row(36, "the lock is held for longer",
+	    socket_path_listen(&p, one, path, 4, true) == -EBUSY && access(path, F_OK));
+	row(38, "and not waited for", socket_path_listen(&p, one, path, 4, false) == -EBUSY && access(path, F_OK));
 	close(lock);
-	row(37, "or was left", !socket_path_listen(&p, one, path, 4) && access(file, F_OK));
+	row(37, "or was left", !socket_path_listen(&p, one, path, 4, true) && access(file, F_OK));
 	socket_path_unlink(&p);
 	close(one);
 }

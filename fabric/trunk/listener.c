@@ -11,7 +11,8 @@
 #include "fabric/trunk/trunk_internal.h"
 
 #define BACKLOG    SOMAXCONN
-#define ACCEPT_MAX 16 /* connections accepted in one turn */
+#define ACCEPT_MAX 16                  /* connections accepted in one turn */
+#define BUSY_WAIT  (5 * NSEC_PER_MSEC) /* while another process begins to listen at the path */
 
 /* Who has connected: the process, the IPv4 address, or the network of the IPv6 address, of which one has many (a /64). */
 static u64 conn_source(int fd, bool local)
@@ -82,8 +83,19 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 	}
 }
 
+static void listener_close_socket(struct trunk_listener *l)
+{
+	loop_fd_del(&l->w);
+	accept_fini(&l->accept);
+	socket_path_unlink(&l->path);
+	if (l->accept.fd >= 0)
+		close(l->accept.fd);
+	l->accept.fd = l->accept.spare = -1;
+}
+
 static int listener_open(struct trunk_listener *l)
 {
+	bool wait = !l->set->running; /* the loop does not wait */
 	int family = l->at.sa.sa_family, one = 1, zero = 0;
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
@@ -95,7 +107,7 @@ static int listener_open(struct trunk_listener *l)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (family == AF_INET6 && l->address[0] == '*')
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	err = family == AF_UNIX ? socket_path_listen(&l->path, fd, l->at.un.sun_path, BACKLOG) : 0;
+	err = family == AF_UNIX ? socket_path_listen(&l->path, fd, l->at.un.sun_path, BACKLOG, wait) : 0;
 	if (err)
 		return err;
 	if (family != AF_UNIX && (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG)))
@@ -104,17 +116,28 @@ static int listener_open(struct trunk_listener *l)
 	return err;
 }
 
+/* -EBUSY has been returned: it is tried again, as long as it takes. */
+static void on_busy(struct loop_timer *timer, struct now now)
+{
+	struct trunk_listener *l = container_of(timer, struct trunk_listener, busy);
+	int rc = listener_open(l);
+
+	if (!rc)
+		return;
+	listener_close_socket(l);
+	loop_timer_set(l->set->loop, &l->busy, now.ns + (rc == -EBUSY ? BUSY_WAIT : NSEC_PER_SEC));
+	if (rc != -EBUSY)
+		log_at(LOG_WARN, "trunk", "it cannot listen at %s: %s; it is tried again", l->address, strerror(-rc));
+}
+
 void trunk_listener_close(struct trunk_listener *l)
 {
 	struct trunk_conn *c, *tmp;
 
 	list_for_each_safe (c, tmp, &l->unknown, link)
 		trunk_conn_destroy(c);
-	loop_fd_del(&l->w);
-	accept_fini(&l->accept);
-	socket_path_unlink(&l->path);
-	if (l->accept.fd >= 0)
-		close(l->accept.fd);
+	loop_timer_cancel(&l->busy);
+	listener_close_socket(l);
 	free(l->address);
 }
 
@@ -135,8 +158,14 @@ struct trunk_listener *trunk_listener_get(struct trunk_set *s, const struct trun
 	l = &s->listeners[s->nlisteners++];
 	*l = (struct trunk_listener){ .set = s, .at = t->at, .address = strdup(t->address), .tls = t->tls };
 	l->accept.fd = l->accept.spare = -1;
+	l->busy.fn = on_busy;
 	list_init(&l->unknown);
 	rc = l->address ? listener_open(l) : -ENOMEM;
+	if (rc == -EBUSY && s->running) {
+		listener_close_socket(l);
+		loop_timer_set(s->loop, &l->busy, loop_now(s->loop).ns + BUSY_WAIT);
+		return l;
+	}
 	if (!rc)
 		return l;
 	snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));

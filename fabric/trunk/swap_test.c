@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Swap faults of cables of two daemons: trunks that are suspended, added and removed. */
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "emu/lib/clock.h"
 #include "fabric/fault.h"
 #include "fabric/trunk/trunk_fixture.h"
 
@@ -284,6 +288,39 @@ static void test_suspended_in_a_handshake(void)
 	swap_stop();
 }
 
+/* Another process begins to listen at the path of a new listener: the loop does not wait for it. */
+static void test_busy_path(void)
+{
+	struct fabric_end peer = { .num = 1 };
+	struct fabric_topology_trunk tt = { .listen = true, .peer_port = 1 };
+	struct fabric_remote *r;
+	char path[80], file[90], err[300];
+	int lock, rc;
+	u64 start;
+
+	swap_start();
+	snprintf(path, sizeof(path), "%s.busy", test_path);
+	snprintf(file, sizeof(file), "%s.lock", path);
+	lock = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	flock(lock, LOCK_EX);
+	peer.node = fabric_whole_find(side[0].f, "h3");
+	tt.peer_guid = peer.node->guid;
+	tt.address = path;
+	r = fabric_remote_take(fabric_node_port(fabric_node_find(side[0].f, "h1"), 1), &peer);
+	start = clock_read();
+	rc = trunk_set_add(side[0].set, r, 1, &tt, err, sizeof(err));
+	test_run(100 * NSEC_PER_MSEC);
+	row(90, "it is not waited for", !rc && clock_read() - start < 500 * NSEC_PER_MSEC && access(path, F_OK));
+	unlink(file);
+	close(lock);
+	test_run(100 * NSEC_PER_MSEC);
+	row(91, "it listens later", !access(path, F_OK));
+	trunk_set_remove(side[0].set, r);
+	fabric_remote_give_back(r);
+	swap_stop();
+	row(92, "and no longer", access(path, F_OK));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -292,5 +329,6 @@ int main(void)
 	test_half_a_swap();
 	test_many_swaps();
 	test_suspended_in_a_handshake();
+	test_busy_path();
 	return rows_end();
 }

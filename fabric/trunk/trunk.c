@@ -566,6 +566,7 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 	}
 	if (ok) {
 		set_sort_guids(s);
+		s->running = true;
 		return s;
 	}
 	trunk_set_destroy(s);

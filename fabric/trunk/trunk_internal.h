@@ -166,7 +166,8 @@ struct trunk_listener {
 	struct trunk_address at;
 	struct accept_listener accept;
 	struct loop_fd w;
-	struct socket_path path; /* of a Unix socket */
+	struct socket_path path; /* of a Unix socket, ... */
+	struct loop_timer busy;  /* ... at which another process begins to listen */
 	bool tls;
 	char *address;       /* as text */
 	struct list unknown; /* connections without a trunk */
@@ -334,6 +335,7 @@ struct trunk_set {
 	struct list rings; /* connections that have one */
 	struct loop_poller poller;
 	bool tcp;
+	bool running; /* created: the loop must not block */
 	u64 ctr[TRUNK_CTR_NUM];
 };
 
