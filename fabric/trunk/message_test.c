@@ -309,10 +309,10 @@ static void test_connect_expires(void)
 	snprintf(address, sizeof(address), "127.0.0.1:%u", ntohs(sa.sin_port));
 	side_start_at(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", address, "");
 	test_run(NSEC_PER_MSEC);
-	row(323, "it connects", b.set->connectors[0].conn && b.set->connectors[0].conn->connecting);
+	row(323, "it connects", b.set->trunks[0].connector->conn && b.set->trunks[0].connector->conn->connecting);
 	test_run(2 * TRUNK_HELLO_TIME);
 	row(324, "a connection that is not established is no refused one",
-	    !side_counter(&b, TRUNK_CTR_REFUSED_HELLO) && b.set->connectors[0].conn);
+	    !side_counter(&b, TRUNK_CTR_REFUSED_HELLO) && b.set->trunks[0].connector->conn);
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);
 	close(l);

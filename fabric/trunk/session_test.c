@@ -31,7 +31,7 @@ static void test_shared(void)
 
 	two_trunks_start("", "");
 	row(250, "two trunks to one address share a connection",
-	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 1 && a.set->trunks[0].conn &&
+	    link_is_up(0) && link_is_up(1) && connectors(b.set) == 1 && a.set->trunks[0].conn &&
 		    a.set->trunks[0].conn == a.set->trunks[1].conn && a.set->trunks[0].conn->nopen == 2);
 	row(251, "each has the peer's port",
 	    fabric_remote_local(fabric_remote(a.f, 1))->peer->num == 10 && side_port(&a)->peer->num == 9);
@@ -130,7 +130,7 @@ static void test_shared_many(void)
 		for (i = 0; i <= n && (wrong && i < n ? !link_is_up(i) : link_is_up(i)); i++)
 			;
 		row(246 + (int)wrong, "those with the key come up, on one connection",
-		    i == n + 1 && b.set->nconnectors == 1 && a.set->trunks[n].conn &&
+		    i == n + 1 && connectors(b.set) == 1 && a.set->trunks[n].conn &&
 			    a.set->trunks[n].conn->nopen == (wrong ? 1 : n + 1) &&
 			    !trunk_set_counter(a.set, TRUNK_CTR_REFUSED_BUSY) &&
 			    trunk_counter(a.set, n, TRUNK_CTR_CONNECTED) == 1);
@@ -293,7 +293,7 @@ static void test_shared_tls(const char *path)
 	snprintf(options_other, sizeof(options_other), "key %s", other);
 	two_trunks_start(options, options);
 	row(270, "the same key: one connection",
-	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 1 && a.set->trunks[0].conn &&
+	    link_is_up(0) && link_is_up(1) && connectors(b.set) == 1 && a.set->trunks[0].conn &&
 		    a.set->trunks[0].conn == a.set->trunks[1].conn && a.set->trunks[0].conn->tls);
 	trunk_set_destroy(b.set);
 	test_run(0);
@@ -306,7 +306,7 @@ static void test_shared_tls(const char *path)
 	trunk_stop();
 	two_trunks_start(options_other, options_other);
 	row(273, "two keys: two connections",
-	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 2 && a.set->trunks[0].conn->tls &&
+	    link_is_up(0) && link_is_up(1) && connectors(b.set) == 2 && a.set->trunks[0].conn->tls &&
 		    a.set->trunks[1].conn->tls && a.set->trunks[0].conn != a.set->trunks[1].conn);
 	trunk_stop();
 	two_trunks_start(options, options_other);

@@ -241,7 +241,7 @@ static void test_many_swaps(void)
 	u32 i;
 
 	swap_start();
-	c = side[1].set->connectors[0].conn;
+	c = side[1].set->trunks[0].connector->conn;
 	c->next_number = TRUNK_LINKS - 5;
 	for (i = 0; i < 10; i++) {
 		arm(0, "h2 swap with=h4");
@@ -252,7 +252,7 @@ static void test_many_swaps(void)
 	}
 	test_run(NSEC_PER_SEC);
 	row(80, "one that is in use is left out", c->next_number > TRUNK_LINKS && is_topology());
-	row(81, "on one connection", side[1].set->connectors[0].conn == c && c->nlinks == 1 && !refusals());
+	row(81, "on one connection", side[1].set->trunks[0].connector->conn == c && c->nlinks == 1 && !refusals());
 	swap_stop();
 }
 
@@ -269,7 +269,7 @@ static void test_suspended_in_a_handshake(void)
 	arm(1, "h4 swap with=h2");
 	test_run(NSEC_PER_SEC);
 	r = fabric_remote(side[1].f, 0);
-	c = side[1].set->connectors[0].conn;
+	c = side[1].set->trunks[0].connector->conn;
 	number = side[1].set->trunks[0].s.number;
 	trunk_set_suspend(side[1].set, r, true);
 	row(85, "the response to a hello",
@@ -283,7 +283,8 @@ static void test_suspended_in_a_handshake(void)
 	fabric_link_plug(fabric_node_port(fabric_node_find(side[0].f, "spine1"), 2));
 	test_run(NSEC_PER_SEC);
 	row(86, "one of an earlier session",
-	    side[1].set->connectors[0].conn == c && !refusals() && !side_counter(&side[1], TRUNK_CTR_VIOLATIONS));
+	    side[1].set->trunks[0].connector->conn == c && !refusals() &&
+		    !side_counter(&side[1], TRUNK_CTR_VIOLATIONS));
 	row(87, "the link is up", up(1, "leaf2", 3, "spine1", 2));
 	swap_stop();
 }

@@ -243,8 +243,8 @@ static int tls_find_key(gnutls_session_t session, const char *identity, gnutls_d
 	const struct trunk_set *s = c->set;
 	u32 i;
 
-	for (i = 0; i < s->ntrunks; i++) {
-		const struct trunk *t = &s->trunks[i];
+	for (i = 0; i < s->nby_port; i++) {
+		const struct trunk *t = s->by_port[i];
 
 		if (t->listener != c->listener || strcmp(t->tls_key.identity, identity))
 			continue;
@@ -279,7 +279,7 @@ static int tls_credentials(struct trunk_conn *c)
 
 	if (c->listener)
 		return gnutls_credentials_set(t->session, GNUTLS_CRD_PSK, server);
-	k = c->connector->tls_key;
+	k = &c->connector->tls_key;
 	psk = (gnutls_datum_t){ (u8 *)(uintptr_t)k->psk, sizeof(k->psk) };
 	if (gnutls_psk_allocate_client_credentials(&t->client) ||
 	    gnutls_psk_set_client_credentials(t->client, k->identity, &psk, GNUTLS_PSK_KEY_RAW))

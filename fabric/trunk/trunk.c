@@ -157,7 +157,7 @@ static void connector_connect(struct trunk_connector *k)
 		return;
 	}
 	k->conn->connector = k;
-	if (k->tls_key && trunk_tls_start(k->conn))
+	if (k->tls && trunk_tls_start(k->conn))
 		trunk_conn_destroy(k->conn); /* tries again later */
 	else
 		trunk_conn_start(k->conn);
@@ -367,9 +367,26 @@ static bool address_read(const char *text, bool listen, struct trunk_address *at
 	return false;
 }
 
+/* The key of the file as another trunk has read it: the file may have been a pipe. False: none has, or no memory. */
+static bool key_copy(struct trunk *t, const char *path)
+{
+	const struct trunk *other;
+	u32 i;
+
+	for (i = 0; (other = trunk_at(t->set, i)); i++)
+		if (other != t && other->key_path && !strcmp(other->key_path, path))
+			break;
+	t->key = other ? malloc(other->key_len) : NULL;
+	if (!t->key)
+		return false;
+	t->key_len = other->key_len;
+	memcpy(t->key, other->key, other->key_len);
+	return true;
+}
+
 static bool key_read(struct trunk *t, const char *path, char *err, size_t err_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | (t->set->running ? O_NONBLOCK : 0)); /* the loop must not block */
 	struct stat st;
 	ssize_t n = -1;
 
@@ -401,26 +418,51 @@ static bool connector_is_of(const struct trunk_connector *k, const struct trunk 
 {
 	if (k->named ? strcmp(k->address, t->address) != 0 : !trunk_address_equal(&k->at, &t->at))
 		return false;
-	if ((k->tls_key != NULL) != t->tls)
-		return false;
-	return !t->tls || !memcmp(k->tls_key, &t->tls_key, sizeof(t->tls_key));
+	return k->tls == t->tls && (!t->tls || !memcmp(&k->tls_key, &t->tls_key, sizeof(t->tls_key)));
+}
+
+static struct trunk_connector *connector_of(const struct trunk_set *s, const struct trunk *t)
+{
+	struct trunk_connector *k;
+
+	list_for_each (k, &s->connectors, link)
+		if (connector_is_of(k, t))
+			return k;
+	return NULL;
+}
+
+static void connector_destroy(struct trunk_connector *k)
+{
+	if (k->conn)
+		trunk_conn_destroy(k->conn);
+	if (k->resolve)
+		trunk_resolve_cancel(k->resolve);
+	loop_timer_cancel(&k->retry);
+	list_del(&k->link);
+	explicit_bzero(&k->tls_key, sizeof(k->tls_key));
+	free(k->address);
+	free(k);
 }
 
 /* Adds the trunk to the connector of its address, and of its key if it uses TLS. False: no memory. */
 static bool connector_add(struct trunk_set *s, struct trunk *t)
 {
-	struct trunk_connector *k = s->connectors;
+	struct trunk_connector *k = connector_of(s, t);
 
-	while (k < s->connectors + s->nconnectors && !connector_is_of(k, t))
-		k++;
-	if (k == s->connectors + s->nconnectors) {
-		k->address = strdup(t->address);
-		if (!k->address)
+	if (!k) {
+		k = calloc(1, sizeof(*k));
+		if (!k)
 			return false;
-		s->nconnectors++;
+		k->address = strdup(t->address);
+		if (!k->address) {
+			free(k);
+			return false;
+		}
+		list_add(&s->connectors, &k->link);
 		k->set = s;
 		k->at = t->at;
-		k->tls_key = t->tls ? &t->tls_key : NULL;
+		k->tls = t->tls;
+		k->tls_key = t->tls_key;
 		k->named = !t->at.len;
 		k->retry.fn = on_connector;
 		list_init(&k->trunks);
@@ -459,7 +501,8 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 		snprintf(err, err_len, "out of memory");
 		return false;
 	}
-	if ((tt->key && !key_read(t, tt->key, err, err_len)) ||
+	t->key_path = tt->key ? strdup(tt->key) : NULL;
+	if ((tt->key && !t->key_path) || (tt->key && !key_copy(t, tt->key) && !key_read(t, tt->key, err, err_len)) ||
 	    !address_read(t->address, tt->listen, &t->at, err, err_len))
 		return false;
 	s->tcp |= t->address[0] != '/';
@@ -491,6 +534,7 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 static void trunk_fini(struct trunk *t)
 {
 	free(t->address);
+	free(t->key_path);
 	if (t->key)
 		explicit_bzero(t->key, t->key_len);
 	explicit_bzero(&t->tls_key, sizeof(t->tls_key));
@@ -537,16 +581,16 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 		s->loop = loop;
 		list_init(&s->rings);
 		list_init(&s->extra);
+		list_init(&s->connectors);
 		s->poller = (struct loop_poller){ .poll = trunk_conn_poll, .sleep = trunk_conn_sleep };
 		loop_poller_add(loop, &s->poller);
 		s->fabric = f;
 		s->trunks = calloc(topo->ntrunks + 1u, sizeof(*s->trunks));
 		s->guids = calloc(fabric_node_count(f) + 1u, sizeof(*s->guids));
-		/* trunks of faults listen at one more address, and connect to those of other shards */
+		/* trunks of faults listen at one more address */
 		s->listeners = calloc(topo->ntrunks + 1u, sizeof(*s->listeners));
-		s->connectors = calloc(topo->ntrunks + FABRIC_SHARDS_MAX, sizeof(*s->connectors));
 	}
-	if (!s || !s->trunks || !s->guids || !s->listeners || !s->connectors) {
+	if (!s || !s->trunks || !s->guids || !s->listeners) {
 		snprintf(err, err_len, "out of memory");
 		trunk_set_destroy(s);
 		return NULL;
@@ -676,25 +720,18 @@ void trunk_set_destroy(struct trunk_set *s)
 		if (t->remote)
 			fabric_remote_attach(t->remote, NULL, NULL);
 	}
+	while (!list_empty(&s->extra))
+		trunk_destroy(list_first(&s->extra, struct trunk, extra));
 	for (i = 0; i < s->nlisteners; i++)
 		trunk_listener_close(&s->listeners[i]);
-	for (i = 0; i < s->nconnectors; i++) {
-		if (s->connectors[i].conn)
-			trunk_conn_destroy(s->connectors[i].conn);
-		if (s->connectors[i].resolve)
-			trunk_resolve_cancel(s->connectors[i].resolve);
-		loop_timer_cancel(&s->connectors[i].retry);
-		free(s->connectors[i].address);
-	}
+	while (!list_empty(&s->connectors))
+		connector_destroy(list_first(&s->connectors, struct trunk_connector, link));
 	loop_poller_del(&s->poller);
 	for (i = 0; i < s->ntrunks; i++)
 		trunk_fini(&s->trunks[i]);
-	while (!list_empty(&s->extra))
-		trunk_destroy(list_first(&s->extra, struct trunk, extra));
 	free(s->trunks);
 	free(s->by_port);
 	free(s->guids);
 	free(s->listeners);
-	free(s->connectors);
 	free(s);
 }

@@ -87,6 +87,16 @@ static inline u64 side_counter(struct side *s, enum trunk_counter c)
 	return trunk_counter(s->set, 0, c) + trunk_set_counter(s->set, c);
 }
 
+static inline u32 connectors(const struct trunk_set *s)
+{
+	const struct trunk_connector *k;
+	u32 n = 0;
+
+	list_for_each (k, &s->connectors, link)
+		n++;
+	return n;
+}
+
 static inline void key_file(char *path, size_t size, const char *key)
 {
 	FILE *f;

@@ -176,13 +176,15 @@ struct trunk_listener {
 
 /* The trunks that connect to one address, with the same key if they use TLS, share a connection. */
 struct trunk_connector {
+	struct list link; /* in trunk_set.connectors */
 	struct trunk_set *set;
-	struct trunk_address at;             /* of a name: of the last attempt */
-	bool named, unresolved;              /* the address is a name; which the last attempt did not resolve */
-	struct trunk_resolve *resolve;       /* in progress; NULL */
-	u32 attempts;                        /* at addresses of the name */
-	char *address;                       /* as text */
-	const struct trunk_tls_key *tls_key; /* NULL: no TLS */
+	struct trunk_address at;       /* of a name: of the last attempt */
+	bool named, unresolved;        /* the address is a name; which the last attempt did not resolve */
+	struct trunk_resolve *resolve; /* in progress; NULL */
+	u32 attempts;                  /* at addresses of the name */
+	char *address;                 /* as text */
+	bool tls;
+	struct trunk_tls_key tls_key; /* if it uses TLS */
 	struct list trunks;
 	u32 ntrunks;
 	struct trunk_conn *conn; /* NULL: not connected */
@@ -300,6 +302,7 @@ struct trunk {
 	bool suspended;                    /* by a fault that has swapped its cable */
 	struct trunk_address at;           /* len 0: a name, resolved at each attempt to connect */
 	char *address;
+	char *key_path; /* NULL: no key */
 	u8 *key;
 	size_t key_len;
 	bool tls;
@@ -330,8 +333,7 @@ struct trunk_set {
 	u64 *guids; /* of the fabric's nodes, sorted */
 	struct trunk_listener *listeners;
 	u32 nlisteners;
-	struct trunk_connector *connectors;
-	u32 nconnectors;
+	struct list connectors;
 	struct list rings; /* connections that have one */
 	struct loop_poller poller;
 	bool tcp;
