@@ -248,6 +248,8 @@ struct fabric_cable_ops {
 	void (*suspend)(void *ctx, struct fabric_remote *r, bool suspended); /* also of one of the topology */
 };
 void fabric_set_cables(struct fabric *f, const struct fabric_cable_ops *ops, void *ctx);
+/* The other daemon no longer has its part of the swap that has added or suspended the trunk: ends that of this one. */
+void fabric_swap_end(struct fabric *f, const struct fabric_remote *r);
 
 #define FABRIC_VL_BLOCKS     4096  /* 64-byte blocks of input buffer behind each data VL of a port */
 #define FABRIC_REMOTE_BLOCKS 16384 /* of a port with a trunk, which has a longer latency */

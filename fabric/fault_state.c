@@ -196,6 +196,22 @@ static void swap_undo(struct fault *base)
 	}
 }
 
+void fabric_swap_end(struct fabric *f, const struct fabric_remote *r)
+{
+	struct fault *base;
+	u32 i;
+
+	list_for_each (base, &f->faults.faults, link) {
+		const struct fabric_fault *ft = fabric_fault(base);
+
+		for (i = 0; i < ARRAY_SIZE(ft->end); i++)
+			if (ft->across && base->applied && (ft->first[i] == r || ft->now[i] == r)) {
+				fault_end(base);
+				return;
+			}
+	}
+}
+
 /* The trunks to the new peers of the ports that this daemon has. */
 static int swap_add_trunks(struct fabric_fault *ft, char *err, size_t err_len)
 {

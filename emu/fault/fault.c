@@ -140,6 +140,7 @@ static void fault_on_timer(struct loop_timer *timer, struct now now)
 
 void fault_end(struct fault *ft)
 {
+	loop_timer_cancel(&ft->timer);
 	fault_notify(ft, "ends");
 	fault_undo(ft);
 }

@@ -18,6 +18,12 @@
 #include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
+/* Neither counted nor warned of: a command has reached one of the daemons, and will reach the other one. */
+static bool refusal_is_of_swap(u8 why)
+{
+	return why == TRUNK_SWAPPED || why == TRUNK_UNSWAPPED;
+}
+
 static struct trunk *number_trunk(const struct trunk_number *n)
 {
 	return !n ? NULL : n->trunk ? n->trunk : n->request->trunk;
@@ -27,7 +33,7 @@ static struct trunk *number_trunk(const struct trunk_number *n)
 static void number_close(struct trunk_number *n, enum trunk_refusal why)
 {
 	struct trunk *t = n ? n->trunk : NULL;
-	bool soon = t && t->s.state != TRUNK_READY && why == TRUNK_SWAPPED;
+	bool soon = t && t->s.state != TRUNK_READY && refusal_is_of_swap((u8)why);
 
 	if (n && n->request)
 		trunk_request_close(n->request);
@@ -57,7 +63,7 @@ bool trunk_message_refuse(struct trunk_conn *c, u32 number, enum trunk_refusal w
 	struct trunk_number *n = trunk_number_find(c, number);
 	struct trunk *t = number_trunk(n);
 
-	if (why != TRUNK_SWAPPED) {
+	if (!refusal_is_of_swap((u8)why)) {
 		trunk_count(c->set, t, ctr[why], 1);
 		log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", t ? t->name : "listener",
 		       trunk_counter_name(ctr[why]));
@@ -111,6 +117,7 @@ void trunk_message_fill_hello(const struct trunk *t, struct trunk_hello *h)
 	h->type = t->type;
 	h->guid = cpu_to_be64(t->guid);
 	h->peer_guid = cpu_to_be64(t->peer_guid);
+	h->flags = (u8)((t->suspended ? TRUNK_HELLO_SUSPENDED : 0) | (t->added ? TRUNK_HELLO_ADDED : 0));
 	memcpy(h->name, t->name, strcspn(t->name, ":"));
 }
 
@@ -162,11 +169,29 @@ static bool hello_names_port(const struct trunk_hello *h)
 	       h->type <= NODE_TYPE_ROUTER;
 }
 
+/*
+ * The peer has proved the key, if there is one. A reason to refuse its hello: one end of the cable is, or both are, in
+ * another port; 0: none.
+ */
+static u8 hello_of_swap(struct trunk *t, const struct trunk_hello *h)
+{
+	bool suspended = h->flags & TRUNK_HELLO_SUSPENDED;
+
+	if (!t->suspended)
+		return suspended ? TRUNK_UNSWAPPED : 0;
+	if (suspended)
+		t->peer_suspended = true;
+	else if (t->peer_suspended)
+		trunk_swap_ended(t);
+	return TRUNK_SWAPPED;
+}
+
 /* The listener finds the trunk, which needs a request if it has a key. */
 static bool on_hello_listener(struct trunk_conn *c, u32 number, const struct trunk_hello *h)
 {
 	enum trunk_refusal why = TRUNK_BAD_HELLO;
 	struct trunk *t;
+	u8 swap;
 
 	if (!c->listener && c->refused)
 		return true; /* the response to a trunk that has been refused here meanwhile */
@@ -176,8 +201,11 @@ static bool on_hello_listener(struct trunk_conn *c, u32 number, const struct tru
 		why = TRUNK_BUSY;
 		t = NULL;
 	}
-	if (!t)
-		return trunk_message_refuse(c, number, why);
+	if (!t && why == TRUNK_BAD_PORT && h->flags & TRUNK_HELLO_ADDED)
+		why = TRUNK_UNSWAPPED;
+	swap = t && !t->key ? hello_of_swap(t, h) : 0;
+	if (!t || swap)
+		return trunk_message_refuse(c, number, t ? swap : why);
 	if (t->key)
 		return trunk_request_open(t, c, number, h) || trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
 	if (!trunk_session_open(t, c, number))
@@ -206,6 +234,8 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 	    (t->peer_port && h.port != t->peer_port))
 		return trunk_message_refuse(c, number, TRUNK_BAD_PORT);
 	t->s.theirs = h;
+	if (!t->key && t->suspended)
+		return trunk_message_refuse(c, number, TRUNK_SWAPPED);
 	if (!t->key) {
 		trunk_session_ready(t);
 		return true;
@@ -226,12 +256,15 @@ static bool on_auth_listener(struct trunk_request *r, const u8 *body)
 	struct trunk *t = r->trunk;
 	struct trunk_hello mine = r->mine, theirs = r->theirs;
 	u32 number = r->number;
-	u8 mac[TRUNK_MAC_SIZE];
+	u8 swap, mac[TRUNK_MAC_SIZE];
 
 	/* Its own hello must have been sent: the MAC covers it. */
 	message_mac(t, &mine, &theirs, true, mac);
 	if (!list_empty(&r->respond) || !memeql_sec(mac, body, sizeof(mac)))
 		return trunk_message_refuse(c, number, TRUNK_BAD_KEY);
+	swap = hello_of_swap(t, &theirs);
+	if (swap)
+		return trunk_message_refuse(c, number, swap);
 	if ((t->conn && (r->replaces != t->ctr[TRUNK_CTR_CONNECTED] || !trunk_may_replace(t, c, &theirs))) ||
 	    !trunk_count_changes(t, 0))
 		return trunk_message_refuse(c, number, TRUNK_BUSY);
@@ -260,8 +293,20 @@ static bool on_auth(struct trunk *t, const u8 *body)
 	message_mac(t, &t->s.mine, &t->s.theirs, false, mac);
 	if (!memeql_sec(mac, body, sizeof(mac)))
 		return trunk_message_refuse(t->conn, t->s.number, TRUNK_BAD_KEY);
+	if (t->suspended)
+		return trunk_message_refuse(t->conn, t->s.number, TRUNK_SWAPPED);
 	trunk_session_ready(t);
 	return true;
+}
+
+/* The peer's end of a trunk that a swap has suspended or added here. */
+static void trunk_refused_by_swap(struct trunk *t, u8 why)
+{
+	if (t->suspended && why == TRUNK_SWAPPED)
+		t->peer_suspended = true;
+	else if (t->suspended ? t->peer_suspended && why == TRUNK_UNSWAPPED
+			      : t->added && t->ctr[TRUNK_CTR_CONNECTED] && refusal_is_of_swap(why))
+		trunk_swap_ended(t);
 }
 
 static bool on_refuse(struct trunk_conn *c, struct trunk_number *n, const u8 *body)
@@ -273,17 +318,22 @@ static bool on_refuse(struct trunk_conn *c, struct trunk_number *n, const u8 *bo
 					   "GUIDs or port numbers",
 					   "the port has a peer",
 					   "TLS, which one end uses and the other does not",
-					   "its end of the cable is in another port" };
+					   "its end of the cable is in another port",
+					   "it has no swap of the cable" };
 	struct trunk *t = number_trunk(n);
 	struct trunk_refuse r;
 
 	memcpy(&r, body, sizeof(r));
 	if (r.why == TRUNK_BAD_TLS) /* of the connection */
 		trunk_conn_count(c, TRUNK_CTR_REFUSED_BY_PEER);
-	else if (r.why != TRUNK_SWAPPED)
+	else if (!refusal_is_of_swap(r.why))
 		trunk_count(c->set, t, TRUNK_CTR_REFUSED_BY_PEER, 1);
-	log_at(r.why == TRUNK_SWAPPED ? LOG_INFO : LOG_WARN, "trunk", "%s: the peer, which has version %u, refuses: %s",
-	       t ? t->name : trunk_conn_name(c), be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
+	if (n && n->trunk)
+		trunk_refused_by_swap(t, r.why);
+	if (!t || !t->suspended)
+		log_at(refusal_is_of_swap(r.why) ? LOG_INFO : LOG_WARN, "trunk",
+		       "%s: the peer, which has version %u, refuses: %s", t ? t->name : trunk_conn_name(c),
+		       be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
 	if (r.why == TRUNK_BAD_TLS) {
 		if (c->connector)
 			c->connector->wait = TRUNK_REFUSED_WAIT;

@@ -7,9 +7,10 @@
 #include "fabric/fault.h"
 #include "fabric/trunk/trunk_fixture.h"
 
-#define SHAPE "leafs 2 spines 1 hosts 2"
+#define SHAPE "leafs 2 spines %u hosts 2"
 
-static struct side side[2]; /* h1, h2, leaf1, spine1 are in the first one, h3, h4, leaf2 in the second */
+static struct side side[2];     /* h1, h2, leaf1, spine1 are in the first one, h3, h4, leaf2, spine2 in the second */
+static char shape[80], key[64]; /* the file of the key; "": no key */
 static struct fabric_topology *whole;
 static struct fault *armed[2];
 static u32 far; /* the next shard to which a swap needs a trunk and gets none, plus 1; 0: none */
@@ -29,7 +30,8 @@ static int cable_add(void *ctx, struct fabric_remote *r, const struct fabric_end
 	struct fabric_topology_trunk tt = { .listen = s == &side[0],
 					    .peer_guid = peer->node->guid,
 					    .peer_port = peer->num,
-					    .address = address(NULL, 0) };
+					    .address = address(NULL, 0),
+					    .key = *key ? key : NULL };
 	int rc = trunk_set_add(s->set, r, own->node->guid, &tt, err, err_len);
 
 	free(tt.address);
@@ -52,26 +54,40 @@ static void cable_suspend(void *ctx, struct fabric_remote *r, bool suspended)
 
 static const struct fabric_cable_ops cable_ops = { .add = cable_add, .remove = cable_remove, .suspend = cable_suspend };
 
-static void swap_start(void)
+static void swap_begin(u32 i)
 {
-	struct fabric_shard at = { .count = 2, .address = address };
+	struct fabric_shard at = { .index = i, .count = 2, .address = address };
+	struct side *s = &side[i];
+	char err[300];
+	u32 k;
+
+	s->topo = fabric_topology_parse(shape, strlen(shape), "test", err, sizeof(err));
+	fabric_topology_shard(s->topo, &at, err, sizeof(err));
+	for (k = 0; *key && k < s->topo->ntrunks; k++)
+		s->topo->trunks[k].key = strdup(key);
+	s->f = fabric_create(test_loop, s->topo, 1);
+	side_connect(s);
+	fabric_set_whole(s->f, whole, i);
+	fabric_set_cables(s->f, &cable_ops, s);
+}
+
+static void swap_start_with(u32 spines)
+{
 	char err[300];
 
 	snprintf(test_path, sizeof(test_path), "/tmp/muslin-swap-%d", getpid());
+	snprintf(shape, sizeof(shape), SHAPE, spines);
 	test_loop = loop_create_virtual();
-	whole = fabric_topology_parse(SHAPE, strlen(SHAPE), "test", err, sizeof(err));
+	whole = fabric_topology_parse(shape, strlen(shape), "test", err, sizeof(err));
 	fabric_topology_assign(whole, 2);
-	for (at.index = 0; at.index < 2; at.index++) {
-		struct side *s = &side[at.index];
-
-		s->topo = fabric_topology_parse(SHAPE, strlen(SHAPE), "test", err, sizeof(err));
-		fabric_topology_shard(s->topo, &at, err, sizeof(err));
-		s->f = fabric_create(test_loop, s->topo, 1);
-		side_connect(s);
-		fabric_set_whole(s->f, whole, at.index);
-		fabric_set_cables(s->f, &cable_ops, s);
-	}
+	swap_begin(0);
+	swap_begin(1);
 	test_run(NSEC_PER_SEC);
+}
+
+static void swap_start(void)
+{
+	swap_start_with(1);
 }
 
 static void swap_stop(void)
@@ -113,9 +129,17 @@ static bool up(u32 i, const char *node, u32 num, const char *peer, u32 peer_num)
 
 static bool is_topology(void)
 {
-	return up(0, "h1", 1, "leaf1", 1) && up(0, "h2", 1, "leaf1", 2) && up(0, "leaf1", 3, "spine1", 1) &&
-	       up(0, "spine1", 2, "leaf2", 3) && up(1, "leaf2", 3, "spine1", 2) && up(1, "h3", 1, "leaf2", 1) &&
-	       up(1, "h4", 1, "leaf2", 2);
+	u32 i, p;
+
+	for (i = 0; i < whole->nnodes; i++) {
+		const struct fabric_topology_node *n = &whole->nodes[i];
+
+		for (p = 1; p <= n->nports; p++)
+			if (n->ports[p].peer != FABRIC_NO_PEER &&
+			    !up(n->shard, n->name, p, whole->nodes[n->ports[p].peer].name, n->ports[p].peer_port))
+				return false;
+	}
+	return true;
 }
 
 /* None: a suspended trunk, or one that a fault has removed, does not count as a wrong peer. */
@@ -178,7 +202,8 @@ static void test_swaps(void)
 		row(10 + (int)i, swaps[i / 2].what, ok);
 		fault_remove(armed[order]);
 		test_run(50 * NSEC_PER_MSEC);
-		row(20 + (int)i, "one daemon alone: no link", !is_topology());
+		row(20 + (int)i, "cleared in one daemon, it ends in the other one",
+		    is_topology() && !armed[!order]->applied);
 		fault_remove(armed[!order]);
 		test_run(NSEC_PER_SEC);
 		row(30 + (int)i, "again as in the topology", is_topology());
@@ -223,15 +248,77 @@ static void test_half_a_swap(void)
 	swap_start();
 	arm(1, "h4 swap with=h2");
 	test_run(3 * NSEC_PER_SEC);
-	row(70, "no link", !up(1, "h4", 1, "leaf1", 2) && up(0, "h2", 1, "leaf1", 2) && refusals());
+	row(70, "no link", !up(1, "h4", 1, "leaf1", 2) && up(0, "h2", 1, "leaf1", 2) && !refusals());
 	arm(0, "h2 swap with=h4");
-	test_run(6 * NSEC_PER_SEC);
+	test_run(NSEC_PER_SEC);
 	row(71, "the other half", up(1, "h4", 1, "leaf1", 2) && up(0, "h2", 1, "leaf2", 2));
 	fault_remove(armed[0]);
 	fault_remove(armed[1]);
 	test_run(NSEC_PER_SEC);
 	row(72, "cleared", is_topology());
 	swap_stop();
+}
+
+/* A daemon that dies loses its part of a fault: that of the other one ends when it is back. */
+static void test_deaths(void)
+{
+	static const struct {
+		const char *what, *lines[2];
+		u32 spines, side;
+		const char *node;
+		u32 num;
+		const char *peer;
+		u32 peer_num;
+	} rows[] = {
+		{ "two hosts", { "h2 swap with=h4", "h4 swap with=h2" }, 2, 0, "h2", 1, "leaf2", 2 },
+		{ "a trunk and a host",
+		  { "spine1:2 swap with=leaf1:1", "leaf2:3 swap with=h1" },
+		  2,
+		  1,
+		  "leaf2",
+		  3,
+		  "leaf1",
+		  1 },
+		{ "two trunks, which become cables of each daemon",
+		  { "leaf1:4 swap with=leaf2:3", "leaf2:3 swap with=leaf1:4" },
+		  2,
+		  0,
+		  "leaf1",
+		  4,
+		  "spine1",
+		  2 },
+	};
+	u32 i, dead;
+	bool ok;
+
+	for (i = 0; i < 4 * ARRAY_SIZE(rows); i++) {
+		dead = i & 1;
+		if (!(i & 2))
+			key_file(key, sizeof(key), "a key of both sides\n");
+		swap_start_with(rows[i / 4].spines);
+		ok = arm(0, rows[i / 4].lines[0]) && arm(1, rows[i / 4].lines[1]);
+		test_run(2 * NSEC_PER_SEC);
+		row(100 + (int)i, rows[i / 4].what,
+		    ok && up(rows[i / 4].side, rows[i / 4].node, rows[i / 4].num, rows[i / 4].peer,
+			     rows[i / 4].peer_num));
+		side_stop(&side[dead]);
+		test_run(3 * NSEC_PER_SEC);
+		row(120 + (int)i, "while it restarts, the other one keeps it", armed[!dead]->applied);
+		swap_begin(dead);
+		test_run(3 * NSEC_PER_SEC);
+		row(140 + (int)i, "when it is back, it ends", is_topology() && !armed[!dead]->applied && !refusals());
+		fault_remove(armed[!dead]);
+		test_run(NSEC_PER_SEC);
+		row(160 + (int)i, "and can be cleared", is_topology());
+		ok = arm(0, rows[i / 4].lines[0]) && arm(1, rows[i / 4].lines[1]);
+		test_run(2 * NSEC_PER_SEC);
+		row(180 + (int)i, "and armed again",
+		    ok && up(rows[i / 4].side, rows[i / 4].node, rows[i / 4].num, rows[i / 4].peer,
+			     rows[i / 4].peer_num));
+		swap_stop();
+		unlink(key);
+		key[0] = 0;
+	}
 }
 
 /* Link numbers are used again when those after them have been. */
@@ -328,6 +415,7 @@ int main(void)
 	test_swaps();
 	test_swaps_refused();
 	test_half_a_swap();
+	test_deaths();
 	test_many_swaps();
 	test_suspended_in_a_handshake();
 	test_busy_path();

@@ -183,12 +183,18 @@ static void on_resolved(void *ctx, const struct trunk_addresses *found)
 	connector_connect(k);
 }
 
+/* One of the topology does so also while it is suspended, to ask the peer whether its end is, too. */
+static bool trunk_connects(const struct trunk *t)
+{
+	return !t->suspended || !t->added;
+}
+
 static bool connector_has_trunks(const struct trunk_connector *k)
 {
 	const struct trunk *t;
 
 	list_for_each (t, &k->trunks, sibling)
-		if (!t->suspended)
+		if (trunk_connects(t))
 			return true;
 	return false;
 }
@@ -214,7 +220,7 @@ void trunk_connector_opened(struct trunk_connector *k)
 
 	list_for_each (t, &k->trunks, sibling) {
 		loop_timer_cancel(&t->retry);
-		if (t->suspended)
+		if (!trunk_connects(t))
 			continue;
 		if (!trunk_session_open(t, k->conn, 0)) {
 			trunk_conn_end(k->conn);
@@ -235,10 +241,12 @@ void trunk_connector_lost(struct trunk_connector *k)
 static void on_retry(struct loop_timer *timer, struct now now)
 {
 	struct trunk *t = container_of(timer, struct trunk, retry);
-	struct trunk_conn *c = t->connector->conn;
+	struct trunk_conn *c = t->connector ? t->connector->conn : NULL;
 
+	if (t->listener && !t->conn)
+		trunk_swap_ended(t);
 	/* Without an established connection, the trunk starts with the next one. */
-	if (c && !c->connecting && !c->ended && !t->conn && !t->suspended && !trunk_session_open(t, c, 0))
+	if (c && !c->connecting && !c->ended && !t->conn && trunk_connects(t) && !trunk_session_open(t, c, 0))
 		trunk_refused(t, false);
 }
 
@@ -265,7 +273,8 @@ void trunk_refused(struct trunk *t, bool soon)
 	list_add(&k->trunks, &t->sibling);
 	if (k->conn && !k->conn->nopen) /* the connection ends, and so does another one */
 		k->wait = wait;
-	t->swapped_wait = min(2 * wait, TRUNK_REFUSED_WAIT);
+	if (soon)
+		t->swapped_wait = min(2 * wait, TRUNK_SWAPPED_MAX);
 	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + wait);
 }
 
@@ -335,10 +344,6 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 		if (t->listener != c->listener || (h->peer_port && h->peer_port != t->port) ||
 		    (t->peer_guid && t->peer_guid != guid) || (t->peer_port && t->peer_port != h->port))
 			continue;
-		if (t->suspended) {
-			*why = TRUNK_SWAPPED;
-			continue;
-		}
 		*why = TRUNK_BUSY;
 		if ((t->conn && !trunk_may_replace(t, c, h)) || trunk_request_is_open(t, c))
 			continue;
@@ -541,6 +546,30 @@ static void trunk_fini(struct trunk *t)
 	free(t->key);
 }
 
+void trunk_swap_ended(struct trunk *t)
+{
+	t->swap_ended = true;
+	loop_task_queue(t->set->loop, &t->set->swaps);
+}
+
+/* Ends faults whose other parts have ended, which removes trunks. */
+static void on_swaps_ended(struct loop_task *task, struct now now)
+{
+	struct trunk_set *s = container_of(task, struct trunk_set, swaps);
+	struct trunk *t;
+	u32 i;
+
+	do {
+		for (i = 0; (t = trunk_at(s, i)) && !t->swap_ended; i++)
+			;
+		if (!t)
+			return;
+		t->swap_ended = false;
+		log_at(LOG_INFO, "trunk", "%s: the daemon at the other end does not have the swap: it ends", t->name);
+		fabric_swap_end(s->fabric, t->remote);
+	} while (1);
+}
+
 /* Sorts trunks for lookups by hellos. False: no memory. */
 static bool set_sort(struct trunk_set *s)
 {
@@ -582,6 +611,7 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 		list_init(&s->rings);
 		list_init(&s->extra);
 		list_init(&s->connectors);
+		loop_task_init(&s->swaps, on_swaps_ended);
 		s->poller = (struct loop_poller){ .poll = trunk_conn_poll, .sleep = trunk_conn_sleep };
 		loop_poller_add(loop, &s->poller);
 		s->fabric = f;
@@ -620,12 +650,12 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 /* Ends its session and the requests for it. */
 static void trunk_end(struct trunk *t)
 {
-	loop_timer_cancel(&t->retry);
 	while (!list_empty(&t->requests))
 		trunk_message_refuse(list_first(&t->requests, struct trunk_request, link)->conn,
 				     list_first(&t->requests, struct trunk_request, link)->number, TRUNK_BUSY);
 	if (t->conn)
 		trunk_message_end(t, TRUNK_SWAPPED);
+	loop_timer_cancel(&t->retry);
 }
 
 static struct trunk *trunk_of(const struct trunk_set *s, const struct fabric_remote *r)
@@ -645,15 +675,18 @@ void trunk_set_suspend(struct trunk_set *s, struct fabric_remote *r, bool suspen
 	struct trunk_connector *k = t->connector;
 
 	t->suspended = suspended;
-	if (suspended) {
+	t->peer_suspended = t->swap_ended = false;
+	if (suspended)
 		trunk_end(t);
-		return;
-	}
-	if (!k)
+	else if (t->conn)
+		trunk_message_end(t, TRUNK_SWAPPED);
+	if (!k || !trunk_connects(t))
 		return;
 	k->wait = 0;
 	t->swapped_wait = TRUNK_SWAPPED_WAIT;
-	if (k->conn)
+	if (k->conn && suspended) /* the peer's end is suspended after this one, perhaps */
+		loop_timer_set(s->loop, &t->retry, loop_now(s->loop).ns + TRUNK_SWAPPED_WAIT);
+	else if (k->conn)
 		on_retry(&t->retry, loop_now(s->loop));
 	else if (!k->resolve)
 		loop_timer_set(s->loop, &k->retry, 0);
@@ -681,7 +714,7 @@ int trunk_set_add(struct trunk_set *s, struct fabric_remote *r, u64 guid, const 
 		return -ENOMEM;
 	}
 	t->set = s;
-	t->suspended = true;
+	t->added = t->suspended = true;
 	if (!trunk_init(t, r, guid, tt, err, err_len)) {
 		trunk_destroy(t);
 		return -EINVAL;
@@ -727,6 +760,7 @@ void trunk_set_destroy(struct trunk_set *s)
 	while (!list_empty(&s->connectors))
 		connector_destroy(list_first(&s->connectors, struct trunk_connector, link));
 	loop_poller_del(&s->poller);
+	loop_task_cancel(&s->swaps);
 	for (i = 0; i < s->ntrunks; i++)
 		trunk_fini(&s->trunks[i]);
 	free(s->trunks);

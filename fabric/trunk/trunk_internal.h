@@ -14,7 +14,7 @@
 #include "fabric/trunk/tls.h"
 #include "fabric/trunk/trunk.h"
 
-#define TRUNK_VERSION    3
+#define TRUNK_VERSION    4
 #define TRUNK_MAGIC      "muslinTK"
 #define TRUNK_NONCE_SIZE 16
 #define TRUNK_MAC_SIZE   32
@@ -28,7 +28,9 @@
 #define TRUNK_REFUSED_TIME \
 	(1 * NSEC_PER_SEC) /* until the listener closes a connection without a trunk that it has refused */
 #define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC)   /* until a trunk that the listener has refused tries again */
-#define TRUNK_SWAPPED_WAIT  (10 * NSEC_PER_MSEC) /* first delay, while the other end's fault is cleared */
+#define TRUNK_SWAPPED_WAIT  (10 * NSEC_PER_MSEC) /* the same, while only one end has a swap: the first time, ... */
+#define TRUNK_SWAPPED_MAX   (1 * NSEC_PER_SEC)   /* ... and at most */
+#define TRUNK_SWAP_LOST     (5 * NSEC_PER_SEC)   /* without the peer of a trunk that a swap has added: the swap ends */
 #define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces another one */
 #define TRUNK_UNKNOWN_LOCAL 1024         /* on a Unix socket, to which only programs of the user connect */
 #define TRUNK_REQUESTS      16           /* hellos that wait for AUTH on a connection without a ready trunk */
@@ -73,12 +75,23 @@ struct trunk_hello {
 	u8 port;      /* of the sender's node */
 	u8 peer_port; /* that the sender expects; 0: any */
 	u8 type;      /* enum wire_node_type */
-	u8 pad[3];
+	u8 flags;     /* enum trunk_hello_flags */
+	u8 pad[2];
 	__be64 guid, peer_guid; /* of the sender's node, and of the node that it expects; 0: any */
 	u8 nonce[TRUNK_NONCE_SIZE];
 	char name[FABRIC_NAME_MAX];
 };
 static_assert(sizeof(struct trunk_hello) == 112, "hello");
+
+/*
+ * A fault that swaps cables suspends trunks and adds others, in each daemon by a command of its own. So that a daemon
+ * that has died and is back, or whose fault has been cleared, does not leave the others alone with theirs, the
+ * connecting end of a suspended trunk asks for the other one's state, by hellos that are always refused.
+ */
+enum trunk_hello_flags {
+	TRUNK_HELLO_SUSPENDED = 1 << 0,
+	TRUNK_HELLO_ADDED = 1 << 1
+};
 
 enum trunk_refusal {
 	TRUNK_BAD_HELLO = 1,
@@ -86,8 +99,9 @@ enum trunk_refusal {
 	TRUNK_BAD_KEY,
 	TRUNK_BAD_PORT,
 	TRUNK_BUSY,
-	TRUNK_BAD_TLS, /* of the connection: one end uses TLS, and the other one does not */
-	TRUNK_SWAPPED  /* a fault has put the sender's end of the cable into another port; it is not counted */
+	TRUNK_BAD_TLS,  /* of the connection: one end uses TLS, and the other one does not */
+	TRUNK_SWAPPED,  /* a fault has put the sender's end of the cable into another port; it is not counted */
+	TRUNK_UNSWAPPED /* to a flag of the hello: no fault of the sender has; nor is this one */
 };
 
 struct trunk_refuse {
@@ -299,7 +313,10 @@ struct trunk {
 	struct trunk_connector *connector; /* NULL: it listens */
 	struct list sibling;               /* in trunk_connector.trunks */
 	struct list extra;                 /* in trunk_set.extra */
-	bool suspended;                    /* by a fault that has swapped its cable */
+	bool added;                        /* by a fault that swaps cables */
+	bool suspended;                    /* by one that has swapped its cable, ... */
+	bool peer_suspended;               /* ... and so is the peer's end */
+	bool swap_ended;                   /* at the peer's end alone: a task ends it here */
 	struct trunk_address at;           /* len 0: a name, resolved at each attempt to connect */
 	char *address;
 	char *key_path; /* NULL: no key */
@@ -313,8 +330,8 @@ struct trunk {
 	struct trunk_conn *conn; /* NULL: no session */
 	struct trunk_session s;
 	struct list requests;    /* at its listener, of any connections */
-	struct loop_timer retry; /* after a refusal */
-	u64 swapped_wait;        /* ns: the next delay after TRUNK_SWAPPED */
+	struct loop_timer retry; /* after a refusal; or, of a trunk that listens and was added, after the session's end */
+	u64 swapped_wait;        /* ns: the next delay after TRUNK_SWAPPED and TRUNK_UNSWAPPED */
 	bool cable;              /* plugged or pulled here, which has not been sent to the peer ... */
 	bool unplugged;          /* ... or was the last such change sent: pulled */
 	u32 changes;             /* of the peer's end of the link in this second, on any connection ... */
@@ -328,6 +345,7 @@ struct trunk_set {
 	struct trunk *trunks;
 	u32 ntrunks;
 	struct list extra;      /* trunks of faults that have swapped cables */
+	struct loop_task swaps; /* ends some of these faults */
 	struct trunk **by_port; /* all trunks by GUID and port number */
 	u32 nby_port;
 	u64 *guids; /* of the fabric's nodes, sorted */
@@ -357,6 +375,7 @@ void trunk_connector_lost(struct trunk_connector *k);   /* its connection is clo
 bool trunk_count_changes(struct trunk *t, u32 n);
 /* A trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT, or @soon, and then in twice the time. */
 void trunk_refused(struct trunk *t, bool soon);
+void trunk_swap_ended(struct trunk *t); /* at the other end of a trunk that a swap has suspended or added here */
 
 /* listener.c */
 /* The listener at the trunk's address, which it shares with others. NULL with a line in @err. */
