@@ -284,9 +284,6 @@ u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a 
 /* "0x2c90300000050", or "H-..." and "S-..." as in ibnetdiscover; 0: no GUID. */
 u64 fabric_node_guid_of(const char *name);
 
-/* whole.c: nodes of the topology of all daemons, by name or GUID; NULL: no such node, or no other daemon */
-const struct fabric_topology_node *fabric_whole_find(const struct fabric *f, const char *name);
-
 /* receive.c */
 void fabric_receive_run(struct loop_task *t, struct now now);
 void fabric_receive_events(struct loop_timer *t, struct now now); /* of timing.c */

@@ -245,8 +245,7 @@ static int swap_across_check(struct fault *base, char *err, size_t err_len)
 
 	if (!ft->f->cables)
 		return spec_refuse(err, err_len,
-				   "swap: one of the cables leads to another daemon; such a one can be swapped "
-				   "between the daemons of `muslin up --shards`");
+				   "swap: one of the cables leads to another daemon, and this one has no trunk");
 	if (fault_sees_packets(base))
 		return spec_refuse(err, err_len,
 				   "swap: the cables are of several daemons, so that it begins at once, and takes no "
@@ -303,8 +302,8 @@ static int swap_check(struct fault *base, char *err, size_t err_len)
 		return spec_refuse(err, err_len, "swap: one of the cables is swapped already");
 	if (b->peer->remote || (a->peer && a->peer->remote))
 		return spec_refuse(err, err_len,
-				   "swap: a trunk of the topology, whose other end is in another daemon, cannot be "
-				   "swapped");
+				   "swap: of a trunk to another daemon this one does not know what is there; with "
+				   "lines \"shard\" in the topology (muslin up --join), or --shards, it does");
 	return 0;
 }
 

@@ -122,6 +122,12 @@ int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *
  */
 int fabric_topology_join(struct fabric_topology *t, const char *name, char *err, size_t err_len);
 /*
+ * Of a trunk from shard @own to shard @to of the lines: sets who listens, address, key and TLS, which the caller frees.
+ * 0, or -errno and a line in @err: the one that would have to listen has no address.
+ */
+int fabric_topology_carrier(const struct fabric_topology *t, u32 own, u32 to, struct fabric_topology_trunk *tt,
+			    char *err, size_t err_len);
+/*
  * Merges @n topologies, whose names in errors are @file, into the first one: the two ends of each trunk, by their
  * addresses and peers, become a cable. The caller destroys the others. 0, or negative with a line in @err: a trunk has
  * no other end, or the topologies do not fit.

@@ -375,18 +375,37 @@ static bool address_is_name(const char *address)
 }
 
 /* The trunk has address, key and TLS of the line of the shard that listens; where that is a name, on all addresses. */
-static int carrier_of_line(const struct shard_split *split, struct fabric_topology_trunk *tt, u32 to)
+int fabric_topology_carrier(const struct fabric_topology *t, u32 own, u32 to, struct fabric_topology_trunk *tt,
+			    char *err, size_t err_len)
 {
-	const struct fabric_topology_shard *listener = &split->t->shards[tt->listen ? split->index : to];
+	const struct fabric_topology_shard *listener = &t->shards[min(own, to)];
 	const char *address = listener->address;
 
+	tt->listen = own < to;
+	if (!address) {
+		snprintf(err, err_len,
+			 "shard \"%.60s\" needs listen ADDRESS in the topology: it gets a cable to the later shard "
+			 "\"%.60s\"",
+			 listener->name, t->shards[max(own, to)].name);
+		return -EINVAL;
+	}
 	if (!tt->listen || !address_is_name(address))
 		tt->address = strdup(address);
 	else if (asprintf(&tt->address, "*%s", strrchr(address, ':')) < 0)
 		tt->address = NULL;
 	tt->key = listener->key ? strdup(listener->key) : NULL;
 	tt->tls = listener->tls;
-	return tt->address && (tt->key || !listener->key) ? 0 : -ENOMEM;
+	if (tt->address && (tt->key || !listener->key))
+		return 0;
+	snprintf(err, err_len, "out of memory");
+	return -ENOMEM;
+}
+
+static int carrier_of_line(const struct shard_split *split, struct fabric_topology_trunk *tt, u32 to)
+{
+	char err[300];
+
+	return fabric_topology_carrier(split->t, split->index, to, tt, err, sizeof(err));
 }
 
 int fabric_topology_join(struct fabric_topology *t, const char *name, char *err, size_t err_len)

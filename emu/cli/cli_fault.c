@@ -131,6 +131,17 @@ static void fault_add_parts(const json_t *parts)
 	}
 }
 
+/* With `muslin up --join` each part is a command of its own, to its daemon. */
+static void fault_name_parts(const json_t *parts, const char *line)
+{
+	json_t *part;
+	size_t i;
+
+	json_array_foreach(parts, i, part) if (strcmp(cli_text(part, "fault"), line) != 0)
+		fprintf(stderr, "muslin: shard %s needs its part: muslin fault add %s\n", cli_text(part, "name"),
+			cli_text(part, "fault"));
+}
+
 /* Clears the parts of a cleared fault in the other daemons. */
 static void fault_clear_parts(const json_t *f)
 {
@@ -160,7 +171,8 @@ static void fault_clear_parts(const json_t *f)
 static int fault_add(int argc, char **argv)
 {
 	const char *line = fault_join(argc, argv);
-	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", line), *parts, *f;
+	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", line), *f;
+	json_t *parts = NULL;
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is not valid UTF-8");
@@ -169,18 +181,19 @@ static int fault_add(int argc, char **argv)
 		json_decref(req);
 		return CLI_OK;
 	}
-	if (cli_shards() > 1 && !strcmp(argv[1], "swap")) {
+	if (!strcmp(argv[1], "swap")) {
 		parts = fault_parts(cli_connect_place(argv[0]), line);
-		if (json_array_size(parts)) {
+		if (cli_shards() > 1 && json_array_size(parts)) {
 			fault_add_parts(parts);
 			json_decref(parts);
 			json_decref(req);
 			return CLI_OK;
 		}
-		json_decref(parts);
 	}
 	f = cli_request(cli_connect_place(argv[0]), req);
 	printf("%lld\n", cli_number(f, "id"));
+	fault_name_parts(parts, line);
+	json_decref(parts);
 	json_decref(f);
 	return CLI_OK;
 }

@@ -17,13 +17,26 @@ static const char *text_of(const json_t *req, const char *key)
 	return json_string_value(json_object_get(req, key));
 }
 
+/* With --join another shard may have the node. */
+static const char *shard_of_node(const struct daemon *d, const char *name)
+{
+	const struct fabric_topology_node *n = d->opt.join ? fabric_whole_find(d->fabric, name) : NULL;
+
+	return n ? d->whole->shards[n->shard].name : NULL;
+}
+
 void daemon_like_text(const struct daemon *d, const char *name, bool host, char *text, size_t len)
 {
+	const char *shard = shard_of_node(d, name);
 	const char *like[4];
 	u32 n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like)), i;
 	size_t at = 0;
 
 	*text = 0;
+	if (shard) {
+		snprintf(text, len, ", but shard \"%.60s\" has, whose daemon has commands of its own", shard);
+		return;
+	}
 	for (i = 0; i < n && at < len; i++)
 		at += (size_t)snprintf(text + at, len - at, "%s%s", i ? ", " : ", but ", like[i]);
 }

@@ -185,6 +185,7 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 int daemon_shard_whole(struct daemon *d);              /* so that faults find nodes of the others. 0 or -ENOMEM */
 bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
 bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any shard; false without shards */
+bool daemon_shard_has_tcp(const struct daemon *d);                   /* may a trunk that a fault adds be on TCP? */
 int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */
 /* Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be repeated. */
 void daemon_shard_start_manager(struct daemon *d);

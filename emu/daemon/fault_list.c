@@ -522,7 +522,7 @@ static bool fault_list_cables(struct daemon *d, const char *text, struct spec_wo
 	char err[200];
 	u32 k, i;
 
-	if (d->opt.shards < 2 || spec_split(w, text, err, sizeof(err)))
+	if (!d->whole || spec_split(w, text, err, sizeof(err)))
 		return false;
 	for (k = 2; k < w->n && strncmp(w->word[k], "with=", 5); k++)
 		;
@@ -576,22 +576,29 @@ static json_t *fault_list_part(const struct spec_words *w, const struct fabric_e
 
 /*
  * A fault that exchanges cables of several daemons is armed in each of these, with a line that begins with an end of a
- * cable there. An array of these lines and daemons, in the order of the latter; empty: the line is for one daemon.
+ * cable there. An array of these lines and daemons, in the order of the latter; empty: the line is for one daemon. With
+ * --join, the daemons have names.
  */
 static json_t *cmd_parts(struct daemon *d, const char *text)
 {
 	json_t *parts = json_array();
 	struct fabric_end end[4];
 	struct spec_words w;
-	u32 shard, i;
+	u32 shard, i, n = d->opt.shards;
+	json_t *part;
 
-	for (shard = 0; fault_list_cables(d, text, &w, end) && shard < d->opt.shards; shard++) {
+	if (d->opt.join)
+		n = d->whole->nshards;
+	for (shard = 0; fault_list_cables(d, text, &w, end) && shard < n; shard++) {
 		for (i = 0; i < 4 && end[i].node->shard != shard; i++)
 			;
-		if (i < 4)
-			json_array_append_new(
-				parts, json_pack("{s:i, s:o}", "shard", (int)shard, "fault",
-						 i ? fault_list_part(&w, &end[i], &end[i ^ 2]) : json_string(text)));
+		if (i == 4)
+			continue;
+		part = json_pack("{s:i, s:o}", "shard", (int)shard, "fault",
+				 i ? fault_list_part(&w, &end[i], &end[i ^ 2]) : json_string(text));
+		if (d->opt.join)
+			json_object_set_new(part, "name", json_string(d->whole->shards[shard].name));
+		json_array_append_new(parts, part);
 	}
 	return parts;
 }

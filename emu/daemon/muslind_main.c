@@ -224,7 +224,7 @@ static enum daemon_net net_of(const struct daemon *d)
 	u32 i;
 
 	if (d->trunks)
-		net = trunk_set_has_tcp(d->trunks) ? DAEMON_NET_TCP : DAEMON_NET_UDP;
+		net = trunk_set_has_tcp(d->trunks) || daemon_shard_has_tcp(d) ? DAEMON_NET_TCP : DAEMON_NET_UDP;
 	for (i = 0; net != DAEMON_NET_TCP && i < fabric_node_count(d->fabric); i++) {
 		const struct fabric_node *n = fabric_node(d->fabric, i);
 

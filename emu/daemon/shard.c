@@ -45,22 +45,30 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 
 /* Trunks of swap faults. As of the topology's, that of the higher number connects. */
 
+static int shard_carrier(struct daemon *d, struct fabric_topology_trunk *tt, u32 to, char *err, size_t err_len)
+{
+	if (d->opt.join)
+		return fabric_topology_carrier(d->whole, (u32)fabric_topology_shard_find(d->whole, d->opt.join), to, tt,
+					       err, err_len);
+	tt->listen = to > d->opt.shard;
+	tt->address = shard_address(d, tt->listen ? d->opt.shard : to);
+	if (tt->address)
+		return 0;
+	snprintf(err, err_len, "out of memory");
+	return -ENOMEM;
+}
+
 static int shard_cable_add(void *ctx, struct fabric_remote *r, const struct fabric_end *own,
 			   const struct fabric_end *peer, char *err, size_t err_len)
 {
 	struct daemon *d = ctx;
-	struct fabric_topology_trunk tt = { .listen = peer->node->shard > d->opt.shard,
-					    .peer_guid = peer->node->guid,
-					    .peer_port = peer->num };
-	int rc;
+	struct fabric_topology_trunk tt = { .peer_guid = peer->node->guid, .peer_port = peer->num };
+	int rc = shard_carrier(d, &tt, peer->node->shard, err, err_len);
 
-	tt.address = shard_address(d, tt.listen ? d->opt.shard : peer->node->shard);
-	if (!tt.address) {
-		snprintf(err, err_len, "out of memory");
-		return -ENOMEM;
-	}
-	rc = trunk_set_add(d->trunks, r, own->node->guid, &tt, err, err_len);
+	if (!rc)
+		rc = trunk_set_add(d->trunks, r, own->node->guid, &tt, err, err_len);
 	free(tt.address);
+	free(tt.key);
 	return rc;
 }
 
@@ -89,7 +97,7 @@ int daemon_shard_whole(struct daemon *d)
 	else if (fabric_topology_assign(d->whole, d->opt.shards))
 		return -ENOMEM;
 	fabric_set_whole(d->fabric, d->whole, own);
-	if (d->opt.shards && d->trunks)
+	if (d->trunks)
 		fabric_set_cables(d->fabric, &shard_cable_ops, d);
 	return 0;
 }
@@ -169,6 +177,16 @@ void daemon_shard_start_manager(struct daemon *d)
 	d->manager_start.fn = on_manager_start;
 	d->trunks_down = ~0u;
 	on_manager_start(&d->manager_start, loop_now(d->loop));
+}
+
+bool daemon_shard_has_tcp(const struct daemon *d)
+{
+	u32 i;
+
+	for (i = 0; d->whole && i < d->whole->nshards; i++)
+		if (d->whole->shards[i].address && d->whole->shards[i].address[0] != '/')
+			return true;
+	return false;
 }
 
 json_t *daemon_trunks_json(const struct daemon *d, const char *only)

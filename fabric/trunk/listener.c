@@ -141,35 +141,51 @@ void trunk_listener_close(struct trunk_listener *l)
 	free(l->address);
 }
 
+/* Its connections have yet to send refusals, and end in time. */
+void trunk_listener_put(struct trunk_listener *l)
+{
+	if (--l->ntrunks)
+		return;
+	loop_timer_cancel(&l->busy);
+	listener_close_socket(l);
+}
+
+/* Begins to listen for its first trunk. */
+static int listener_start(struct trunk_listener *l)
+{
+	int rc = l->address ? listener_open(l) : -ENOMEM;
+
+	if (!rc || rc != -EBUSY || !l->set->running)
+		return rc;
+	listener_close_socket(l);
+	loop_timer_set(l->set->loop, &l->busy, loop_now(l->set->loop).ns + BUSY_WAIT);
+	return 0;
+}
+
 struct trunk_listener *trunk_listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len)
 {
-	struct trunk_listener *l;
+	struct trunk_listener *l = s->listeners;
 	int rc;
-	u32 i;
 
-	for (i = 0; i < s->nlisteners; i++)
-		if (trunk_address_equal(&s->listeners[i].at, &t->at)) {
-			if (s->listeners[i].tls == t->tls)
-				return &s->listeners[i];
-			snprintf(err, err_len, "trunk %s: all trunks that listen at %s use TLS, or none", t->name,
-				 t->address);
-			return NULL;
-		}
-	l = &s->listeners[s->nlisteners++];
-	*l = (struct trunk_listener){ .set = s, .at = t->at, .address = strdup(t->address), .tls = t->tls };
-	l->accept.fd = l->accept.spare = -1;
-	l->busy.fn = on_busy;
-	list_init(&l->unknown);
-	rc = l->address ? listener_open(l) : -ENOMEM;
-	if (rc == -EBUSY && s->running) {
-		listener_close_socket(l);
-		loop_timer_set(s->loop, &l->busy, loop_now(s->loop).ns + BUSY_WAIT);
+	while (l < s->listeners + s->nlisteners && !trunk_address_equal(&l->at, &t->at))
+		l++;
+	if (l == s->listeners + s->nlisteners) {
+		s->nlisteners++;
+		*l = (struct trunk_listener){ .set = s, .at = t->at, .address = strdup(t->address), .tls = t->tls };
+		l->accept.fd = l->accept.spare = -1;
+		l->busy.fn = on_busy;
+		list_init(&l->unknown);
+	}
+	if (l->tls != t->tls) {
+		snprintf(err, err_len, "trunk %s: all trunks that listen at %s use TLS, or none", t->name, t->address);
+		return NULL;
+	}
+	rc = l->ntrunks ? 0 : listener_start(l);
+	if (!rc) {
+		l->ntrunks++;
 		return l;
 	}
-	if (!rc)
-		return l;
 	snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));
-	trunk_listener_close(l);
-	s->nlisteners--;
+	listener_close_socket(l);
 	return NULL;
 }

@@ -101,8 +101,8 @@ void trunk_session_close(struct trunk *t)
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
 		fabric_remote_credits(t->remote, vl, 0);
 	fabric_remote_down(t->remote, NULL);
-	if (t->added && t->listener) /* a peer that has lost its fault does not connect again */
-		loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + TRUNK_SWAP_LOST);
+	if (t->added) /* a peer that has lost its fault neither connects nor listens, perhaps */
+		loop_timer_set(t->set->loop, &t->lost, loop_now(t->set->loop).ns + TRUNK_SWAP_LOST);
 }
 
 void trunk_session_ready(struct trunk *t)

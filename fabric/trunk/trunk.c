@@ -241,10 +241,8 @@ void trunk_connector_lost(struct trunk_connector *k)
 static void on_retry(struct loop_timer *timer, struct now now)
 {
 	struct trunk *t = container_of(timer, struct trunk, retry);
-	struct trunk_conn *c = t->connector ? t->connector->conn : NULL;
+	struct trunk_conn *c = t->connector->conn;
 
-	if (t->listener && !t->conn)
-		trunk_swap_ended(t);
 	/* Without an established connection, the trunk starts with the next one. */
 	if (c && !c->connecting && !c->ended && !t->conn && trunk_connects(t) && !trunk_session_open(t, c, 0))
 		trunk_refused(t, false);
@@ -552,6 +550,14 @@ void trunk_swap_ended(struct trunk *t)
 	loop_task_queue(t->set->loop, &t->set->swaps);
 }
 
+static void on_lost(struct loop_timer *timer, struct now now)
+{
+	struct trunk *t = container_of(timer, struct trunk, lost);
+
+	if (t->s.state != TRUNK_READY)
+		trunk_swap_ended(t);
+}
+
 /* Ends faults whose other parts have ended, which removes trunks. */
 static void on_swaps_ended(struct loop_task *task, struct now now)
 {
@@ -656,6 +662,7 @@ static void trunk_end(struct trunk *t)
 	if (t->conn)
 		trunk_message_end(t, TRUNK_SWAPPED);
 	loop_timer_cancel(&t->retry);
+	loop_timer_cancel(&t->lost);
 }
 
 static struct trunk *trunk_of(const struct trunk_set *s, const struct fabric_remote *r)
@@ -697,6 +704,8 @@ static void trunk_destroy(struct trunk *t)
 	trunk_end(t);
 	if (t->connector)
 		t->connector->ntrunks--;
+	if (t->listener)
+		trunk_listener_put(t->listener);
 	list_del(&t->sibling);
 	list_del(&t->extra);
 	fabric_remote_attach(t->remote, NULL, NULL);
@@ -715,6 +724,7 @@ int trunk_set_add(struct trunk_set *s, struct fabric_remote *r, u64 guid, const 
 	}
 	t->set = s;
 	t->added = t->suspended = true;
+	t->lost.fn = on_lost;
 	if (!trunk_init(t, r, guid, tt, err, err_len)) {
 		trunk_destroy(t);
 		return -EINVAL;

@@ -184,6 +184,7 @@ struct trunk_listener {
 	struct loop_timer busy;  /* ... at which another process begins to listen */
 	bool tls;
 	char *address;       /* as text */
+	u32 ntrunks;         /* 0: those of a swap that has ended; it does not listen */
 	struct list unknown; /* connections without a trunk */
 	u32 nunknown;
 };
@@ -330,7 +331,8 @@ struct trunk {
 	struct trunk_conn *conn; /* NULL: no session */
 	struct trunk_session s;
 	struct list requests;    /* at its listener, of any connections */
-	struct loop_timer retry; /* after a refusal; or, of a trunk that listens and was added, after the session's end */
+	struct loop_timer retry; /* after a refusal */
+	struct loop_timer lost;  /* of a trunk that was added: since the session's end */
 	u64 swapped_wait;        /* ns: the next delay after TRUNK_SWAPPED and TRUNK_UNSWAPPED */
 	bool cable;              /* plugged or pulled here, which has not been sent to the peer ... */
 	bool unplugged;          /* ... or was the last such change sent: pulled */
@@ -380,6 +382,7 @@ void trunk_swap_ended(struct trunk *t); /* at the other end of a trunk that a sw
 /* listener.c */
 /* The listener at the trunk's address, which it shares with others. NULL with a line in @err. */
 struct trunk_listener *trunk_listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len);
+void trunk_listener_put(struct trunk_listener *l); /* by its trunk, which does not listen any more */
 void trunk_listener_close(struct trunk_listener *l);
 
 /* resolve.c */

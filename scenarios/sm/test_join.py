@@ -5,6 +5,7 @@ One topology file of three daemons, which `muslin up --join` brings up in any or
     one: h1, h2 - leaf1 ===== spine1 :core ===== leaf2 - h3, h4 :two
 """
 
+import json
 import os
 import re
 import signal
@@ -130,6 +131,80 @@ def test_a_shard_dies_and_comes_back(shards, name, left):
     shards.active()
     assert lids() == before
     shards.rping("h4", "h1")
+
+
+def part_of_swap(fabric, place, other):
+    """`muslin fault add`, whose output names the parts of other shards. Its number, and these parts."""
+    out = fabric.command("fault", "add", place, "swap", f"with={other}")
+    return int(re.search(r"^\d+$", out, re.M)[0]), re.findall(r"shard (\w+) needs its part: muslin fault add (.*)", out)
+
+
+def test_a_swap_is_a_command_in_each_shard(shards):
+    """The cables to the spine exchange their ports there; one command ends it in all."""
+    core, one, two = (shards.of[name] for name in ("core", "one", "two"))
+    number, parts = part_of_swap(one, "leaf1:3", "leaf2:3")
+    assert dict(parts) == {"core": "spine1:1 swap with=spine1:2", "two": "leaf2:3 swap with=leaf1:3"}
+    for name, line in parts:
+        part_of_swap(shards.of[name], line.split()[0], line.split("with=")[1])
+    shards.active()
+    assert [core.port("spine1", n)["peer"] for n in (1, 2)] == ["leaf2", "leaf1"]
+    shards.rping("h3", "h1")
+    one.command("fault", "clear", number)
+    ended = ("leaf1", 2)
+    wait_until(lambda: (core.port("spine1", 1)["peer"], two.port("leaf2", 3)["peer_port"]) == ended, 20, "the end", 0.1)
+    shards.active()
+    for f in core, two:
+        assert [p["applied"] for p in json.loads(f.command("fault", "list", "--json"))] == [False]
+        f.command("fault", "clear")
+    assert not any(v for f in shards.of.values() for v in f.show()["trunks_refused"].values())
+    shards.rping("h4", "h2")
+
+
+def test_a_swap_that_nobody_could_listen_for(shards):
+    said = shards.of["one"].command("fault", "add", "h2", "swap", "with=h4", status=1)
+    assert 'shard "one" needs listen ADDRESS' in said, said
+    assert 'shard "two" has' in shards.of["one"].command("fault", "add", "h4", "swap", "with=h2", status=1)
+    assert 'shard "core" has' in shards.of["one"].command("show", "spine1", status=1)
+    shards.active()
+
+
+def test_a_guid_of_another_shard(shards):
+    two, before = shards.of["two"], shards.of["two"].node("h4")["guid"]
+    with two.fault("h4", "guid", with_="h1"):
+        assert two.node("h4")["guid"] == shards.of["one"].node("h1")["guid"]
+        assert two.node("h4")["guid"][2:] in two.run("h4", "smpquery", "nodeinfo", "-D", "0")
+    assert two.node("h4")["guid"] == before
+    shards.active()
+
+
+def test_a_swap_of_shards_without_a_cable_between_them(muslin_make_fabric):
+    """The earlier one begins to listen for it, with the key of its line; and what happens when a shard dies."""
+    s = Shards(muslin_make_fabric, "tls", "swap")
+    one, two = s.of["one"], s.of["two"]
+    s.text = s.text.replace("one sm", f"one listen localhost:{free_port()} key {write_key(one)} tls on sm")
+    s.up("core", "one", "two").active()
+
+    def swap():
+        for f, place, other in (two, "h4", "h2"), (one, "h2", "h4"):
+            assert len(part_of_swap(f, place, other)[1]) == 1
+        wait_until(lambda: one.port("h2")["state"] == two.port("h4")["state"] == "Active", 60, "the ports", 0.1)
+        assert (one.port("h2")["peer"], two.port("h4")["peer"]) == ("leaf2", "leaf1")
+        s.active()
+
+    swap()
+    s.rping("h4", "h2")
+    for name, other in ("two", one), ("one", two):
+        os.kill(s.of[name].daemon_pid, signal.SIGKILL)
+        s.of[name].command("down", status=None)
+        s.up(name)
+        host, leaf = ("h2", "leaf1") if other is one else ("h4", "leaf2")
+        wait_until(lambda o=other, h=host, n=leaf: o.port(h).get("peer") == n, 20, "the end of the swap", 0.1)
+        s.active()
+        other.command("fault", "clear")
+        swap()
+    one.command("fault", "clear")
+    wait_until(lambda: two.port("h4").get("peer") == "leaf2", 3, "the end in the other shard", 0.1)
+    s.down()
 
 
 @pytest.fixture
