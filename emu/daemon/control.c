@@ -17,26 +17,32 @@ static const char *text_of(const json_t *req, const char *key)
 	return json_string_value(json_object_get(req, key));
 }
 
-/* With --join another shard may have the node. */
-static const char *shard_of_node(const struct daemon *d, const char *name)
+/* Where a node of another daemon is. With --shards that is not up, since commands ask all. False: there is none. */
+static bool other_daemon_text(const struct daemon *d, const char *name, char *text, size_t len)
 {
-	const struct fabric_topology_node *n = d->opt.join ? fabric_whole_find(d->fabric, name) : NULL;
+	const struct fabric_topology_node *n = fabric_whole_find(d->fabric, name);
+	struct rundir r;
+	char err[200];
 
-	return n ? d->whole->shards[n->shard].name : NULL;
+	if (!n || fabric_node_find(d->fabric, n->name))
+		return false;
+	if (d->opt.join)
+		snprintf(text, len, ", but shard \"%.60s\" has, whose daemon has commands of its own",
+			 d->whole->shards[n->shard].name);
+	else if (!daemon_shard_rundir(&r, d->opt.name, n->shard, err, sizeof(err)))
+		snprintf(text, len, ", but daemon %s has, which is not up", r.name);
+	return true;
 }
 
 void daemon_like_text(const struct daemon *d, const char *name, bool host, char *text, size_t len)
 {
-	const char *shard = shard_of_node(d, name);
 	const char *like[4];
 	u32 n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like)), i;
 	size_t at = 0;
 
 	*text = 0;
-	if (shard) {
-		snprintf(text, len, ", but shard \"%.60s\" has, whose daemon has commands of its own", shard);
+	if (other_daemon_text(d, name, text, len))
 		return;
-	}
 	for (i = 0; i < n && at < len; i++)
 		at += (size_t)snprintf(text + at, len - at, "%s%s", i ? ", " : ", but ", like[i]);
 }

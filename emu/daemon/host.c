@@ -394,16 +394,17 @@ static u32 host_distance(const char *a, const char *b)
 
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max)
 {
-	u32 i, far, n = 0;
+	const struct fabric_topology *all = d->opt.shards ? d->whole : NULL; /* commands reach all daemons */
+	u32 i, far, n = 0, count = all ? all->nnodes : fabric_node_count(d->fabric);
 
 	for (far = 0; far <= 2; far++) {
-		for (i = 0; i < fabric_node_count(d->fabric) && n < max; i++) {
-			const struct fabric_node *node = fabric_node(d->fabric, i);
+		for (i = 0; i < count && n < max; i++) {
+			const struct fabric_node *node = all ? NULL : fabric_node(d->fabric, i);
+			u8 type = all ? all->nodes[i].type : fabric_node_type(node);
+			const char *own = all ? all->nodes[i].name : fabric_node_name(node);
 
-			if (hosts && fabric_node_type(node) != NODE_TYPE_CA)
-				continue;
-			if (host_distance(fabric_node_name(node), name) == far)
-				like[n++] = fabric_node_name(node);
+			if ((!hosts || type == NODE_TYPE_CA) && host_distance(own, name) == far)
+				like[n++] = own;
 		}
 	}
 	return n;

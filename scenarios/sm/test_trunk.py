@@ -520,6 +520,7 @@ def test_show_is_of_the_whole(shards):
     assert shards.port("leaf2", 3)["peer"] == "spine1"
     assert len(json.loads(shards.command("show", "--json", "leaf2"))["nodes"]) == 1
     assert "no node" in shards.command("show", "leaf3", status=1)
+    assert "h3" in shards.command("show", "h9", status=1)  # a similar name, of the second daemon
     assert shards.command("show", "--topology").count("Switch") == 4
 
 
@@ -791,7 +792,7 @@ def do_without(fabric, dead, names):
     assert [str(f["id"]) for f in json.loads(fabric.command("fault", "list", "--json"))] == numbers
     assert len(numbers) == 1
     fabric.command("fault", "clear", "all")
-    assert "no node" in said("show", names[0], status=1)
+    assert f"but daemon {dead} has, which is not up" in said("show", names[0], status=1)
     for words in ["show"], ["top", "-n", "1", "--interval", "0.1"], ["metrics"], ["timeline"]:
         out = fabric.command(*words)
         assert not [n for n in names if re.search(rf'^(ca|switch) {n} |^{n}:\d|node="{n}"', out, re.M)], out
