@@ -86,7 +86,7 @@ void trunk_message_end(struct trunk *t, enum trunk_refusal why)
 	trunk_conn_put(c, TRUNK_REFUSE, t->s.number, &r, sizeof(r));
 	trunk_conn_flush_later(c);
 	trunk_session_close(t);
-	if (c->connector && !c->nlinks)
+	if (c->connector && !c->nlinks && !trunk_tls_handshakes(c)) /* one that ends in it looks like a wrong peer */
 		trunk_conn_end(c);
 	else
 		conn_refused(c);

@@ -186,7 +186,9 @@ static void tls_refuse_plainly(struct trunk_conn *c)
 static void tls_refuse(struct trunk_conn *c, int error)
 {
 	struct trunk_tls *t = c->tls;
-	const char *alert = gnutls_alert_get_name(gnutls_alert_get(t->session));
+	gnutls_alert_description_t got = gnutls_alert_get(t->session);
+	const char *alert =
+		got == GNUTLS_A_UNKNOWN_PSK_IDENTITY ? "the peer has another key" : gnutls_alert_get_name(got);
 	enum trunk_counter ctr = t->unknown_key ? TRUNK_CTR_REFUSED_KEY : TRUNK_CTR_REFUSED_TLS;
 	const char *why = t->unknown_key                            ? "another key"
 			  : t->received && !t->is_record            ? "the peer does not use TLS"
