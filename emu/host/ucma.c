@@ -52,7 +52,7 @@ void ucma_host_destroy(struct ucma_host *h)
 int ucma_ctx_find(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx)
 {
 	*ctx = table_get(&f->host->ctxs, id);
-	if (!*ctx || (*ctx)->unread)
+	if (!*ctx)
 		return -ENOENT;
 	if ((*ctx)->file != f)
 		return -EINVAL;
@@ -73,7 +73,6 @@ struct ucma_ctx *ucma_ctx_create(struct ucma_file *f)
 	if (!ctx)
 		return NULL;
 	ctx->file = f;
-	ctx->unread = true;
 	list_init(&ctx->link);
 	list_init(&ctx->events);
 	list_init(&ctx->mcs);
@@ -81,19 +80,22 @@ struct ucma_ctx *ucma_ctx_create(struct ucma_file *f)
 		free(ctx);
 		return NULL;
 	}
+	list_add(&f->ctxs, &ctx->link);
 	return ctx;
 }
 
-void ucma_ctx_publish(struct ucma_ctx *ctx, struct ucma_file *f)
+void ucma_ctx_move(struct ucma_ctx *ctx, struct ucma_file *to)
 {
-	ctx->file = f;
-	ctx->unread = false;
-	list_add(&f->ctxs, &ctx->link);
+	ctx->file = to;
+	list_del(&ctx->link);
+	list_add(&to->ctxs, &ctx->link);
 }
 
 void ucma_ctx_destroy(struct ucma_ctx *ctx)
 {
 	ucma_events_drop(ctx, NULL);
+	if (ctx->requested)
+		ctx->requested->request = NULL;
 	while (!list_empty(&ctx->mcs))
 		ucma_mc_destroy(list_first(&ctx->mcs, struct ucma_mc, link));
 	if (ctx->rdma)
@@ -217,7 +219,6 @@ static int create_id(struct ucma_call *c)
 		ucma_ctx_destroy(ctx);
 		return -ENOMEM;
 	}
-	ucma_ctx_publish(ctx, c->file);
 	ucma_out(c, &(struct rdma_ucm_create_id_resp){ .id = ctx->id }, sizeof(struct rdma_ucm_create_id_resp));
 	return 0;
 }
@@ -452,8 +453,7 @@ static int migrate_id(struct ucma_call *c)
 		return err;
 	if (from != c->file) {
 		ucma_events_move(ctx, c->file);
-		list_del(&ctx->link);
-		ucma_ctx_publish(ctx, c->file);
+		ucma_ctx_move(ctx, c->file);
 	}
 	resp.events_reported = ctx->events_reported;
 	ucma_out(c, &resp, sizeof(resp));

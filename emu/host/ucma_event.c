@@ -58,6 +58,7 @@ static int request_create(struct ucma_event *e, struct rdma_id *id)
 		return -ENOMEM;
 	listener->backlog--;
 	e->request->rdma = id;
+	e->request->requested = e;
 	rdma_id_set_ctx(id, e->request);
 	e->resp.id = e->request->id;
 	return 0;
@@ -89,7 +90,7 @@ static void event_queue(struct ucma_event *e)
 
 /*
  * As in the kernel's ucma, events of an id with uid 0 are not reported: the application has not accepted this request,
- * and its accept will fail. A CONNECT_REQUEST is always reported, because its event owns the new id.
+ * and its accept will fail. A CONNECT_REQUEST is always reported, because its event reports the new id.
  */
 int ucma_event(void *arg, struct rdma_id *id, const struct rdma_event *ev)
 {
@@ -145,6 +146,8 @@ static void event_free(struct ucma_file *f, struct ucma_event *e)
 {
 	list_del(&e->link);
 	list_del(&e->ctx_link);
+	if (e->request)
+		e->request->requested = NULL;
 	f->nevents--;
 	free(e);
 }
@@ -161,10 +164,8 @@ int ucma_get_event(struct ucma_call *c)
 	e->ctx->events_reported++;
 	if (e->mc)
 		e->mc->events_reported++;
-	if (e->request) {
+	if (e->resp.event == RDMA_EVENT_CONNECT_REQUEST)
 		e->ctx->backlog++;
-		ucma_ctx_publish(e->request, f);
-	}
 	event_free(f, e);
 	set_level(f);
 	return 0;
@@ -207,8 +208,8 @@ void ucma_events_move(struct ucma_ctx *ctx, struct ucma_file *to)
 		from->nevents--;
 		list_add(&to->events, &e->link);
 		to->nevents++;
-		if (e->request)
-			e->request->file = to;
+		if (e->request && e->request->file == from)
+			ucma_ctx_move(e->request, to);
 	}
 	set_level(from);
 	set_level(to);

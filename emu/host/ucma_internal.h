@@ -33,17 +33,17 @@ struct ucma_file {
 };
 
 /*
- * An id of the application, owned by the file. The id of a request is owned by its CONNECT_REQUEST event until
- * GET_EVENT has delivered that event; commands do not find it before.
+ * An id of the application, owned by the file. As in the kernel since 5.10, commands find the id of a request before
+ * GET_EVENT has delivered its CONNECT_REQUEST event; if that event is dropped, its id is destroyed.
  */
 struct ucma_ctx {
 	struct list link; /* ucma_file.ctxs */
 	struct ucma_file *file;
 	struct rdma_id *rdma;
 	u32 id;
-	u64 uid;      /* 0: only CONNECT_REQUEST events are reported */
-	bool unread;  /* the CONNECT_REQUEST event owns it */
-	bool removed; /* with its device: only DESTROY_ID finds it */
+	u64 uid;                      /* 0: only CONNECT_REQUEST events are reported */
+	bool removed;                 /* with its device: only DESTROY_ID finds it */
+	struct ucma_event *requested; /* the unread CONNECT_REQUEST that reports it; NULL: none */
 	u32 backlog, events_reported;
 	struct list events, mcs; /* ucma_event.ctx_link, ucma_mc.link */
 };
@@ -62,7 +62,7 @@ struct ucma_event {
 	struct list ctx_link; /* ucma_ctx.events */
 	struct ucma_ctx *ctx;
 	struct ucma_mc *mc;       /* MULTICAST_* */
-	struct ucma_ctx *request; /* CONNECT_REQUEST: the new id, owned by this event */
+	struct ucma_ctx *request; /* CONNECT_REQUEST: the new id; NULL: the application has destroyed it */
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -81,10 +81,9 @@ struct ucma_call {
 
 /* Finds an id of this file: 0, -ENOENT, -EINVAL, or -ENXIO if its device was removed. */
 int ucma_ctx_find(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx);
-/* A new id, owned by the caller until ucma_ctx_publish(). NULL if out of memory or numbers. */
+/* A new id of the file. NULL if out of memory or numbers. */
 struct ucma_ctx *ucma_ctx_create(struct ucma_file *f);
-/* Transfers the id to the file; commands find it from now on. */
-void ucma_ctx_publish(struct ucma_ctx *ctx, struct ucma_file *f);
+void ucma_ctx_move(struct ucma_ctx *ctx, struct ucma_file *to); /* without its events */
 void ucma_ctx_destroy(struct ucma_ctx *ctx);
 /* Reads the command; missing bytes are zero. */
 void ucma_in(const struct ucma_call *c, void *cmd, size_t size);

@@ -440,46 +440,41 @@ static ssize_t migrate(struct ucma_fixture *f, int to, u32 id, int from_fd)
 	return command(f, to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, from_fd);
 }
 
-/* Every command that names an id: none finds the id of a request whose event is unread. */
+/* As in the kernel since 5.10, commands find the id of a request whose event is unread. */
 static void test_unread_request(struct ucma_fixture *f)
 {
-	static const struct {
-		u32 cmd;
-		size_t len, at; /* offset of the id */
-	} named[] = {
-		{ RDMA_USER_CM_CMD_DESTROY_ID, sizeof(struct rdma_ucm_destroy_id),
-		  offsetof(struct rdma_ucm_destroy_id, id) },
-		{ RDMA_USER_CM_CMD_ACCEPT, sizeof(struct rdma_ucm_accept), offsetof(struct rdma_ucm_accept, id) },
-		{ RDMA_USER_CM_CMD_REJECT, sizeof(struct rdma_ucm_reject), offsetof(struct rdma_ucm_reject, id) },
-		{ RDMA_USER_CM_CMD_DISCONNECT, sizeof(struct rdma_ucm_disconnect),
-		  offsetof(struct rdma_ucm_disconnect, id) },
-		{ RDMA_USER_CM_CMD_QUERY, sizeof(struct rdma_ucm_query), offsetof(struct rdma_ucm_query, id) },
-		{ RDMA_USER_CM_CMD_QUERY_ROUTE, sizeof(struct rdma_ucm_query), offsetof(struct rdma_ucm_query, id) },
-		{ RDMA_USER_CM_CMD_INIT_QP_ATTR, sizeof(struct rdma_ucm_init_qp_attr),
-		  offsetof(struct rdma_ucm_init_qp_attr, id) },
-		{ RDMA_USER_CM_CMD_NOTIFY, sizeof(struct rdma_ucm_notify), offsetof(struct rdma_ucm_notify, id) },
-		{ RDMA_USER_CM_CMD_MIGRATE_ID, sizeof(struct rdma_ucm_migrate_id),
-		  offsetof(struct rdma_ucm_migrate_id, id) },
-	};
+	struct rdma_ucm_init_qp_attr attr = { .qp_state = HCA_QPS_RTR };
+	struct rdma_ucm_accept accept = { .conn_param = { .valid = 1, .qp_num = 5 } };
+	struct rdma_ucm_query query = { .option = RDMA_USER_CM_QUERY_ADDR };
+	struct rdma_ucm_reject reject = { 0 };
 	u32 listener = listen_on(f, 0x55), request = listener + 1;
 	struct rdma_ucm_event_resp ev;
-	u8 body[512];
-	size_t i;
 
+	attr.id = accept.id = query.id = reject.id = request;
 	peer_connect(f, LISTEN_PORT);
 	row(0, "a request is reported", readable(f->fd[0]));
-	for (i = 0; i < ARRAY_SIZE(named); i++) {
-		memset(body, 0, sizeof(body));
-		memcpy(body + named[i].at, &request, sizeof(request));
-		if (named[i].cmd == RDMA_USER_CM_CMD_NOTIFY)
-			((struct rdma_ucm_notify *)(void *)body)->event = HCA_EVENT_COMM_EST;
-		row((int)named[i].cmd, "not found before GET_EVENT",
-		    command(f, 0, named[i].cmd, body, named[i].len, 512, f->fd[0]) == -ENOENT);
-	}
+	row(0, "its attributes before GET_EVENT",
+	    command(f, 0, RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr), 512, -1) > 0);
+	row(0, "its addresses", command(f, 0, RDMA_USER_CM_CMD_QUERY, &query, sizeof(query), 512, -1) > 0);
+	row(0, "accept", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) > 0);
 	row(0, "the event", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST && ev.id == request && ev.uid == 0x55);
-	row(0, "its id is the file's", destroy(f, 0, request) > 0 && destroy(f, 0, request) == -ENOENT);
+	row(0, "destroyed", destroy(f, 0, request) > 0 && destroy(f, 0, request) == -ENOENT);
 	cable_run(&f->c, 10);
 	row(0, "the peer gets a REJ", f->rejected == 1);
+	reject.id = ++request;
+	peer_connect(f, LISTEN_PORT);
+	row(0, "reject before GET_EVENT", command(f, 0, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0, -1) > 0);
+	cable_run(&f->c, 10);
+	row(0, "the next peer gets a REJ", f->rejected == 2);
+	row(0, "destroyed before GET_EVENT", destroy(f, 0, request) > 0);
+	row(0, "the event remains", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST && ev.id == request);
+	row(0, "not its id", destroy(f, 0, request) == -ENOENT);
+	peer_connect(f, LISTEN_PORT);
+	request = f->host.cm->ctxs.first;
+	while (!table_get(&f->host.cm->ctxs, request) || request == listener)
+		request++;
+	row(0, "it moves before GET_EVENT", migrate(f, 1, request, f->fd[0]) > 0 && destroy(f, 1, request) > 0);
+	row(0, "the event does not", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST && ev.id == request);
 }
 
 static void test_unread_request_ends(struct ucma_fixture *f)
