@@ -217,6 +217,14 @@ static void read_event(struct ucma_fixture *f, struct rdma_ucm_event_resp *ev)
 	memcpy(ev, f->out, sizeof(*ev));
 }
 
+static bool event_is(struct ucma_fixture *f, u32 type, int status)
+{
+	struct rdma_ucm_event_resp ev;
+
+	read_event(f, &ev);
+	return ev.event == type && (int)ev.status == status;
+}
+
 static u32 to_idle(struct ucma_fixture *f)
 {
 	return create(f);
@@ -438,6 +446,39 @@ static void test_address_error(void)
 	fixture_close(&f);
 }
 
+/* As with the kernel's addr_handler(), the ID gets its device and its address together with the event. */
+static void test_address_query(void)
+{
+	static const struct {
+		const char *name;
+		u32 to, before, after; /* ~0: it has a device */
+	} rows[] = {
+		{ "the own address", OWN, 0, ~0u },
+		{ "nobody's address", OTHER, 0, 0 },
+		{ "127.0.0.1, which binds a device at once", INADDR_LOOPBACK, ~0u, ~0u },
+		{ "any address, too", 0, ~0u, ~0u },
+	};
+	struct ucma_fixture f;
+	size_t i;
+	u32 id;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		fixture_open(&f);
+		id = create(&f);
+		row(0, rows[i].name, !resolve_to(&f, id, rows[i].to) && source_of(&f, id) == rows[i].before);
+		cable_run(&f.c, 1000);
+		row(1, rows[i].name, source_of(&f, id) == rows[i].after);
+		fixture_close(&f);
+	}
+	fixture_open(&f);
+	id = create(&f);
+	resolve_to(&f, id, OWN);
+	rdma_host_unplug(f.rdma, true);
+	cable_run(&f.c, 10);
+	row(0, "the device is removed meanwhile", event_is(&f, RDMA_EVENT_ADDR_ERROR, -ENODEV));
+	fixture_close(&f);
+}
+
 static void test_unplugged(void)
 {
 	struct ucma_fixture f;
@@ -526,6 +567,7 @@ int main(void)
 		for (c = 0; c < ARRAY_SIZE(commands); c++)
 			test_state(s, c);
 	test_address_error();
+	test_address_query();
 	test_unplugged();
 	test_qkey();
 	return rows_end();

@@ -17,10 +17,26 @@ int rdma_id_notify(struct rdma_id *id, enum rdma_event_type type, int status)
 static void id_resolved(struct loop_task *t, struct now now)
 {
 	struct rdma_id *id = container_of(t, struct rdma_id, later);
-	bool addr = id->state == RDMA_ADDR_QUERY;
 
-	id->state = addr ? RDMA_ADDR_RESOLVED : RDMA_ROUTE_RESOLVED;
-	(void)rdma_id_notify(id, addr ? RDMA_EVENT_ADDR_RESOLVED : RDMA_EVENT_ROUTE_RESOLVED, 0);
+	if (id->state == RDMA_ADDR_QUERY) {
+		rdma_addr_resolved(id, 0);
+		return;
+	}
+	id->state = RDMA_ROUTE_RESOLVED;
+	(void)rdma_id_notify(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
+}
+
+/* As the kernel's addr_handler(): the ID has a device from now on, or none as before. */
+void rdma_addr_resolved(struct rdma_id *id, int status)
+{
+	if (!status && !id->port && id->host->unplugged)
+		status = -ENODEV;
+	if (!status) {
+		id->src = id->found.src;
+		id->port = id->found.port;
+	}
+	id->state = status ? RDMA_BOUND : RDMA_ADDR_RESOLVED;
+	(void)rdma_id_notify(id, status ? RDMA_EVENT_ADDR_ERROR : RDMA_EVENT_ADDR_RESOLVED, status);
 }
 
 void rdma_id_resolved_later(struct rdma_id *id, enum rdma_state querying)
@@ -125,7 +141,10 @@ u16 rdma_id_pkey(const struct rdma_id *id)
 
 void rdma_id_gids(const struct rdma_id *id, struct wire_gid *sgid, struct wire_gid *dgid)
 {
-	*sgid = id->has_path ? id->path.sgid : id->port ? id->port->wire->attr.gid[0] : (struct wire_gid){ { 0 } };
+	*sgid = *dgid = (struct wire_gid){ { 0 } };
+	if (!id->port)
+		return;
+	*sgid = id->has_path ? id->path.sgid : id->port->wire->attr.gid[0];
 	*dgid = id->has_path ? id->path.dgid : id->dgid;
 }
 

@@ -54,8 +54,12 @@ struct rdma_id {
 	enum rdma_state state;
 	rdma_event_fn *fn;
 	void *ctx;
-	union rdma_sockaddr src, dst, bound; /* bound: src before the address was resolved */
-	struct rdma_port *port, *bound_port; /* NULL: not bound */
+	union rdma_sockaddr src, dst;
+	struct rdma_port *port; /* NULL: not bound */
+	struct {                /* what src and port become when the address is resolved */
+		union rdma_sockaddr src;
+		struct rdma_port *port;
+	} found;
 	struct list port_link; /* rdma_host.owners, while the port number of src is taken in the port space */
 	bool chosen_port;      /* chosen by the user; otherwise any port may be used */
 	bool reuse, v6only;
@@ -102,6 +106,8 @@ bool rdma_sockaddr_same(const union rdma_sockaddr *a, const union rdma_sockaddr 
 int rdma_id_notify(struct rdma_id *id, enum rdma_event_type type, int status);
 /* Reports ADDR_RESOLVED or ROUTE_RESOLVED, according to @querying, and sets that state, from the loop. */
 void rdma_id_resolved_later(struct rdma_id *id, enum rdma_state querying);
+/* Ends the resolution of an address: with @status 0 the ID gets what was found. */
+void rdma_addr_resolved(struct rdma_id *id, int status);
 struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path);
 struct rdma_port *rdma_host_port_of(struct rdma_host *h, const struct ip_addr *a); /* port with the address; NULL */
 struct rdma_port *rdma_host_port_by_gid(struct rdma_host *h, const struct wire_gid *gid);

@@ -22,16 +22,9 @@ static void on_neighbour(void *ctx, int status, const struct wire_gid *gid)
 	struct rdma_id *id = ctx;
 
 	id->resolving = NULL;
-	if (status) {
-		id->state = RDMA_BOUND;
-		id->src = id->bound;
-		id->port = id->bound_port;
-		(void)rdma_id_notify(id, RDMA_EVENT_ADDR_ERROR, status);
-		return;
-	}
-	id->dgid = *gid;
-	id->state = RDMA_ADDR_RESOLVED;
-	(void)rdma_id_notify(id, RDMA_EVENT_ADDR_RESOLVED, 0);
+	if (!status)
+		id->dgid = *gid;
+	rdma_addr_resolved(id, status);
 }
 
 /* The port's GID for the address @a. */
@@ -71,28 +64,42 @@ static struct rdma_port *resolve_route(struct rdma_id *id, const struct ip_addr 
 	return NULL;
 }
 
-/* An ID that was bound to no address and no port may resolve another address through another port if this fails. */
+/* As the kernel's cma_resolve_loopback(): any address and 127.0.0.1 bind a device at once. */
+static int resolve_own(struct rdma_id *id, const struct ip_addr *to)
+{
+	u16 port = rdma_sockaddr_port(&id->src);
+	struct ip_addr loopback = *to;
+
+	if (ip_addr_is_any(to))
+		loopback = id->dst.sa.sa_family == AF_INET ? ip_addr_v4(INADDR_LOOPBACK)
+							   : (struct ip_addr){ .raw = { [15] = 1 } };
+	if (!id->port)
+		id->port = rdma_host_active(id->host);
+	if (rdma_sockaddr_is_any(&id->src))
+		rdma_sockaddr_set_ip(&id->src, &loopback, port);
+	id->found.src = id->src;
+	id->found.port = id->port;
+	return resolved_at_once(id, own_gid(id->port, &id->dst));
+}
+
+/* The ID gets its source address and its device when the address is resolved. */
 static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 {
 	struct ip_addr to = rdma_sockaddr_ip(&id->dst);
 	struct rdma_port *own = rdma_host_port_of(id->host, &to), *p;
 	const struct ip_addr *source;
-	u16 port = rdma_sockaddr_port(&id->src);
 
 	if (!own && means_own(id, &to))
-		own = id->port ? id->port : rdma_host_active(id->host);
+		return resolve_own(id, &to);
 	p = own && !id->port ? own : resolve_route(id, &to);
 	source = p ? ipif_source(p->ip, &to) : NULL;
 	if (!p || (!source && !own) || (!own && !ip_addr_is_multicast(&to) && !ipif_reaches(p->ip, &to)))
 		return -ENETUNREACH;
 	if (rdma_sockaddr_is_any(&id->src))
-		rdma_sockaddr_set_ip(&id->src, source && !means_own(id, &to) ? source : &to, port);
-	if (own) { /* the own host: no query */
-		if (!id->port)
-			id->port = own;
+		rdma_sockaddr_set_ip(&id->found.src, source ? source : &to, rdma_sockaddr_port(&id->src));
+	id->found.port = p;
+	if (own) /* the own host: no query */
 		return resolved_at_once(id, own_gid(own, &id->dst));
-	}
-	id->port = p;
 	if (ip_addr_is_multicast(&to)) {
 		struct wire_gid group = ipif_mgid(p->ip, &to);
 
@@ -104,11 +111,8 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 		return resolved_at_once(id, &gid);
 	}
 	id->resolving = ipif_resolve(p->ip, &to, timeout_ms, on_neighbour, id);
-	if (!id->resolving) {
-		id->src = id->bound;
-		id->port = id->bound_port;
+	if (!id->resolving)
 		return -ENOMEM;
-	}
 	id->state = RDMA_ADDR_QUERY;
 	return 0;
 }
@@ -125,6 +129,8 @@ static int resolve_ib(struct rdma_id *id)
 	if (rdma_sockaddr_is_any(&id->src))
 		memcpy(id->src.ib.sib_addr.sib_raw, id->port->wire->attr.gid[0].raw, sizeof(dgid.raw));
 	id->src.ib.sib_pkey = (__force __typeof__(id->src.ib.sib_pkey))cpu_to_be16(ipif_pkey(id->port->ip));
+	id->found.src = id->src;
+	id->found.port = id->port;
 	return resolved_at_once(id, &dgid);
 }
 
@@ -161,8 +167,7 @@ int rdma_id_resolve_addr(struct rdma_id *id, const union rdma_sockaddr *src, con
 		return rdma_sockaddr_is_ip(dst) && !rdma_sockaddr_is_any(dst) && !rdma_sockaddr_is_loopback(dst)
 			       ? -ENETUNREACH
 			       : -ENODEV;
-	id->bound = id->src;
-	id->bound_port = id->port;
+	id->found.src = id->src;
 	return dst->sa.sa_family == AF_IB ? resolve_ib(id) : resolve_ip(id, timeout_ms);
 }
 
