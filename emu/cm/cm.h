@@ -157,8 +157,8 @@ struct cm_qp {
 	u8 responder_resources, initiator_depth; /* own */
 	enum cm_transport transport;
 };
-/* 0; -EINVAL before the peer's REQ or REP. */
-int cm_id_qp(const struct cm_id *id, struct cm_qp *qp);
+/* 0; -EINVAL outside a connection, from REQ to DREQ, and with @remote before the peer's REQ or REP. */
+int cm_id_qp(const struct cm_id *id, bool remote, struct cm_qp *qp);
 
 /* A random PSN. */
 u32 cm_psn(struct cm *cm);

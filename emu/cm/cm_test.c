@@ -198,7 +198,7 @@ static bool attributes(struct pair *p)
 
 	pair_connect(p);
 	cable_run(&p->c, 100);
-	ok = !cm_id_qp(p->a.id, &a) && !cm_id_qp(p->b.id, &b);
+	ok = !cm_id_qp(p->a.id, true, &a) && !cm_id_qp(p->b.id, true, &b);
 	ok &= a.remote_qpn == p->b.qpn && b.remote_qpn == p->a.qpn;
 	ok &= a.rq_psn == 0x111111 && b.sq_psn == 0x111111 && a.sq_psn == 0x222222 && b.rq_psn == 0x222222;
 	/* each side may have as many outstanding READs as the other has responder resources */

@@ -161,9 +161,12 @@ int cm_established(struct cm_id *id)
 	return 0;
 }
 
-int cm_id_qp(const struct cm_id *id, struct cm_qp *qp)
+int cm_id_qp(const struct cm_id *id, bool remote, struct cm_qp *qp)
 {
-	if (!id->qp_known)
+	u32 local = S(REQ_SENT) | S(MRA_REQ_RCVD);
+
+	if (!connect_in(id, (remote ? 0 : local) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_RCVD) | S(MRA_REP_SENT) |
+				    S(REP_SENT) | S(MRA_REP_RCVD) | S(ESTABLISHED)))
 		return -EINVAL;
 	*qp = id->qp;
 	return 0;

@@ -372,6 +372,22 @@ static bool requests_migration(const struct hca_qp *qp, const struct hca_qp_attr
 	       qp->attr.path_mig_state == HCA_MIG_ARMED && !(mask & HCA_QP_AV);
 }
 
+/*
+ * An iWARP queue pair that is not connected needs no attributes: its connection sets them (RFC 5040, 5044). Those that
+ * rdma_cm returns for it are the port and the access flags.
+ */
+static bool transition_ok(const struct hca_qp *qp, enum hca_qp_state to, u32 mask)
+{
+	const u32 known = HCA_QP_STATE | PORT | ACC;
+
+	if (hca_iw(qp->hca) && mask == PORT)
+		return true;
+	if (hca_iw(qp->hca) && !(mask & ~known) && qp->state <= HCA_QPS_RTR &&
+	    (to == HCA_QPS_INIT || to == HCA_QPS_RTR))
+		return transitions[qp->state][to].valid || qp->state == to;
+	return hca_qp_transition_ok(qp->type, qp->state, to, mask);
+}
+
 int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask)
 {
 	struct hca_qp *qp = hca_qp_get(ctx, qpn);
@@ -383,7 +399,7 @@ int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, 
 	if ((mask & HCA_QP_CUR_STATE) && attr->cur_state != qp->state)
 		return -EINVAL;
 	to = mask & HCA_QP_STATE ? attr->state : qp->state;
-	if (!hca_qp_transition_ok(qp->type, qp->state, to, mask) || check_values(qp, attr, mask))
+	if (!transition_ok(qp, to, mask) || check_values(qp, attr, mask))
 		return -EINVAL;
 	migrate = requests_migration(qp, attr, mask);
 	copy_values(qp, attr, mask);
@@ -430,8 +446,10 @@ void hca_qp_force_error(struct hca_qp *qp)
 		enter_state(qp, HCA_QPS_ERR, HCA_QP_STATE);
 }
 
+/* rdma_cm sets no access rights before a connection: as with irdma and siw, those of regions and windows decide. */
 void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord)
 {
+	qp->attr.access |= HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ;
 	qp->state = HCA_QPS_RTS;
 	qp->attr.state = HCA_QPS_RTS;
 	qp->attr.max_dest_rd_atomic = ird;

@@ -274,6 +274,45 @@ static void check_alternate(struct fixture *f, struct hca_soft_wq *wq)
 	hca_ctx_destroy(other);
 }
 
+static void iwarp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask) {}
+
+/* What rdma_cm returns for iWARP: the port and access flags for INIT and RTR, and the port alone for RTS. */
+static void check_iwarp(struct fixture *f, struct hca_soft_wq *wq)
+{
+	static const struct hca_iw_ops connections;
+	static const struct hca_transport iwarp = { .iw = &connections, .modified = iwarp_modified };
+	static const struct {
+		const char *name;
+		enum hca_qp_state to, then;
+		u32 mask;
+		int want;
+	} rows[] = {
+		{ "nothing for RTS", HCA_QPS_RTS, HCA_QPS_RESET, HCA_QP_PORT, 0 },
+		{ "INIT without a P_Key", HCA_QPS_INIT, HCA_QPS_INIT, HCA_QP_STATE | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS,
+		  0 },
+		{ "and with one", HCA_QPS_INIT, HCA_QPS_INIT,
+		  HCA_QP_STATE | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS | HCA_QP_PKEY_INDEX, 0 },
+		{ "RTR without a path", HCA_QPS_RTR, HCA_QPS_RTR, HCA_QP_STATE | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS, 0 },
+		{ "RTR again", HCA_QPS_RTR, HCA_QPS_RTR, HCA_QP_STATE | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS, 0 },
+		{ "nothing for RTS, in RTR", HCA_QPS_RTS, HCA_QPS_RTR, HCA_QP_PORT, 0 },
+		{ "RTS without a connection", HCA_QPS_RTS, HCA_QPS_RTR, HCA_QP_STATE, -EINVAL },
+	};
+	struct hca_qp *qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
+	size_t i;
+
+	f->hca->transport = &iwarp;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct hca_qp_attr a = { .state = rows[i].to, .port = 1, .access = HCA_ACCESS_REMOTE_WRITE };
+		int err = hca_qp_modify(f->ctx, qp->qpn, &a, rows[i].mask);
+
+		row(110, rows[i].name, err == rows[i].want && qp->state == rows[i].then);
+	}
+	hca_qp_establish(qp, 1, 1);
+	row(111, "the connection gives access rights",
+	    qp->state == HCA_QPS_RTS && qp->attr.access == (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ));
+	f->hca->transport = NULL;
+}
+
 int main(void)
 {
 	struct hca_soft_cq *cq;
@@ -296,6 +335,9 @@ int main(void)
 	check_values(&f, wq);
 	check_rtr(&f, wq);
 	check_alternate(&f, wq);
+	hca_soft_wq_destroy(wq);
+	wq = fixture_qp(&f, HCA_QPT_RC, cq, 0);
+	check_iwarp(&f, wq);
 	hca_soft_wq_destroy(wq);
 	hca_soft_cq_destroy(cq);
 	fixture_fini(&f);

@@ -184,6 +184,33 @@ static ssize_t do_migrate(struct ucma_fixture *f, u32 id)
 	return n < 0 ? n : 0;
 }
 
+static ssize_t qp_attr(struct ucma_fixture *f, u32 id, u32 state)
+{
+	struct rdma_ucm_init_qp_attr cmd = { .id = id, .qp_state = state };
+
+	return call(f, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(struct ib_uverbs_qp_attr));
+}
+
+static ssize_t do_attr_init(struct ucma_fixture *f, u32 id)
+{
+	return qp_attr(f, id, HCA_QPS_INIT);
+}
+
+static ssize_t do_attr_rtr(struct ucma_fixture *f, u32 id)
+{
+	return qp_attr(f, id, HCA_QPS_RTR);
+}
+
+static ssize_t do_attr_rts(struct ucma_fixture *f, u32 id)
+{
+	return qp_attr(f, id, HCA_QPS_RTS);
+}
+
+static ssize_t do_attr_err(struct ucma_fixture *f, u32 id)
+{
+	return qp_attr(f, id, HCA_QPS_ERR);
+}
+
 #define COMMANDS(C)        \
 	C(bind)            \
 	C(resolve_addr)    \
@@ -200,7 +227,11 @@ static ssize_t do_migrate(struct ucma_fixture *f, u32 id)
 	C(path_mig)        \
 	C(other_event)     \
 	C(join)            \
-	C(migrate)
+	C(migrate)         \
+	C(attr_init)       \
+	C(attr_rtr)        \
+	C(attr_rts)        \
+	C(attr_err)
 #define COMMAND(name) { #name, do_##name },
 static const struct {
 	const char *name;
@@ -385,26 +416,26 @@ static const struct {
 } states[] = {
 	/* bind set_path accept_rep comm_est join
 	 *   addr  listen  reject    path_mig  migrate
-	 *     route connect disconnect other */
-	{ "0 0 E E E 0 E E E E E E E E E 0", "idle", to_idle },
-	{ "E 0 E E E 0 E E E E E E E E E 0", "bound to any address", to_bound_any },
-	{ "E 0 E E E 0 E E E E E E E E E 0", "bound", to_bound },
-	{ "E E E E E E E E E E E E E E E 0", "address query", to_addr_query },
-	{ "E 0 E E E 0 E E E E E E E E E 0", "address error", to_addr_error },
-	{ "E E 0 E 0 E E E E E E E E E E 0", "address resolved", to_addr_resolved },
-	{ "E E E E E E E E E E E E E E E 0", "route query", to_route_query },
-	{ "E E E E E E 0 E E E E E E E E 0", "route resolved", to_route_resolved },
-	{ "E E E E E E E E E 0 0 E E E E 0", "REQ sent", to_req_sent },
-	{ "E E E E E E E E E E E E E E E 0", "listening on any address", to_listen_any },
-	{ "E E E E E E E E E E 0 E E E E 0", "listening", to_listen },
-	{ "E E E E E E E 0 E 0 0 E E E E 0", "REQ received", to_request },
-	{ "E E E E E E E E E 0 0 0 E E E 0", "REP sent", to_rep_sent },
-	{ "E E E E E E E E E E 0 C 0 E E 0", "established", to_established },
-	{ "E E E E E E E E E E 0 E E E E 0", "rejected", to_rejected },
-	{ "E E E E E E E E E E 0 E E E E 0", "DREQ sent", to_dreq_sent },
-	{ "E E E E E E E E E E 0 E E E E 0", "disconnected", to_disconnected },
-	{ "X X X X X X X X X X X X X X X X", "of a removed device", to_removed },
-	{ "E N E E E 0 E E E E E E E E E 0", "of no device, when one is removed", to_removed_any },
+	 *     route connect disconnect other   attributes */
+	{ "0 0 E E E 0 E E E E E E E E E 0 E E E E", "idle", to_idle },
+	{ "E 0 E E E 0 E E E E E E E E E 0 E E E E", "bound to any address", to_bound_any },
+	{ "E 0 E E E 0 E E E E E E E E E 0 0 0 0 0", "bound", to_bound },
+	{ "E E E E E E E E E E E E E E E 0 E E E E", "address query", to_addr_query },
+	{ "E 0 E E E 0 E E E E E E E E E 0 E E E E", "address error", to_addr_error },
+	{ "E E 0 E 0 E E E E E E E E E E 0 0 0 0 0", "address resolved", to_addr_resolved },
+	{ "E E E E E E E E E E E E E E E 0 0 0 0 0", "route query", to_route_query },
+	{ "E E E E E E 0 E E E E E E E E 0 0 0 0 0", "route resolved", to_route_resolved },
+	{ "E E E E E E E E E 0 0 E E E E 0 0 E E E", "REQ sent", to_req_sent },
+	{ "E E E E E E E E E E E E E E E 0 E E E E", "listening on any address", to_listen_any },
+	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "listening", to_listen },
+	{ "E E E E E E E 0 E 0 0 E E E E 0 0 0 0 E", "REQ received", to_request },
+	{ "E E E E E E E E E 0 0 0 E E E 0 0 0 0 E", "REP sent", to_rep_sent },
+	{ "E E E E E E E E E E 0 C 0 E E 0 0 0 0 E", "established", to_established },
+	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "rejected", to_rejected },
+	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "DREQ sent", to_dreq_sent },
+	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "disconnected", to_disconnected },
+	{ "X X X X X X X X X X X X X X X X X X X X", "of a removed device", to_removed },
+	{ "E N E E E 0 E E E E E E E E E 0 E E E E", "of no device, when one is removed", to_removed_any },
 };
 
 static void test_state(size_t s, size_t c)
@@ -476,6 +507,55 @@ static void test_address_query(void)
 	rdma_host_unplug(f.rdma, true);
 	cable_run(&f.c, 10);
 	row(0, "the device is removed meanwhile", event_is(&f, RDMA_EVENT_ADDR_ERROR, -ENODEV));
+	fixture_close(&f);
+}
+
+/* ---- attributes of queue pairs ---- */
+
+static struct ib_uverbs_qp_attr attr_of(struct ucma_fixture *f, u32 id, u32 state)
+{
+	struct ib_uverbs_qp_attr attr = { 0 };
+
+	if (!qp_attr(f, id, state))
+		memcpy(&attr, f->out, sizeof(attr));
+	return attr;
+}
+
+/* As the kernel's cma.c: those of a port for any state before REQ, and then those of the connection. */
+static void test_attributes(void)
+{
+	const u32 port = HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT, rc = port | HCA_QP_ACCESS_FLAGS;
+	struct rdma_ucm_connect connect = { .conn_param = { .valid = 1, .responder_resources = 3 } };
+	struct ib_uverbs_qp_attr attr;
+	struct ucma_fixture f;
+	u32 id;
+
+	fixture_open(&f);
+	id = to_bound(&f);
+	attr = attr_of(&f, id, HCA_QPS_RTR);
+	row(0, "of a bound ID for RTR", attr.qp_attr_mask == rc && attr.rq_psn && !attr.qp_access_flags);
+	attr = attr_of(&f, id, HCA_QPS_ERR);
+	row(0, "for the error state", attr.qp_attr_mask == rc && attr.qp_state == HCA_QPS_ERR && !attr.rq_psn);
+	f.c.a.port.attr.pkey[0] = 0x8123;
+	row(0, "its partition is gone", qp_attr(&f, id, HCA_QPS_INIT) == -ENOENT);
+	fixture_close(&f);
+	fixture_open(&f);
+	connect.id = id = to_route_resolved(&f);
+	row(0, "connect", !call(&f, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0));
+	attr = attr_of(&f, id, HCA_QPS_INIT);
+	row(0, "after REQ the access rights are known",
+	    attr.qp_attr_mask == rc && attr.qp_access_flags == (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ |
+								HCA_ACCESS_REMOTE_ATOMIC));
+	fixture_close(&f);
+	fixture_open(&f);
+	id = create_in(&f, RDMA_PS_UDP);
+	bind_to(&f, id, OWN);
+	attr = attr_of(&f, id, HCA_QPS_RTS);
+	row(0, "of datagrams for RTS",
+	    attr.qp_attr_mask == (port | HCA_QP_QKEY) && attr.qkey == 0x01234567 && !attr.sq_psn);
+	id = create_in(&f, RDMA_PS_IPOIB);
+	bind_to(&f, id, OWN);
+	row(0, "without a broadcast group there is no Q_Key", qp_attr(&f, id, HCA_QPS_INIT) == -EADDRNOTAVAIL);
 	fixture_close(&f);
 }
 
@@ -568,6 +648,7 @@ int main(void)
 			test_state(s, c);
 	test_address_error();
 	test_address_query();
+	test_attributes();
 	test_unplugged();
 	test_qkey();
 	return rows_end();

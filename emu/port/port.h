@@ -177,20 +177,26 @@ static inline u8 wire_port_gid_index(const struct wire_port *port, const struct 
 
 /*
  * The index of the P_Key of @pkey's partition in the port's table: of the full member's, if it has both, as the
- * kernel's ib_find_pkey(); 0 if there is none.
+ * kernel's ib_find_pkey(); -1 if there is none.
  */
-static inline u16 wire_port_pkey_index(const struct wire_port *port, u16 pkey)
+static inline int wire_port_pkey_find(const struct wire_port *port, u16 pkey)
 {
-	u16 n = min(port->attr.pkeys, (u16)WIRE_PORT_PKEYS), limited = n, i;
+	int n = min(port->attr.pkeys, (u16)WIRE_PORT_PKEYS), limited = -1, i;
 
 	for (i = 0; i < n; i++) {
 		if ((port->attr.pkey[i] ^ pkey) & WIRE_PKEY_BASE)
 			continue;
 		if (port->attr.pkey[i] & WIRE_PKEY_FULL)
 			return i;
-		limited = min(limited, i);
+		limited = limited < 0 ? i : limited;
 	}
-	return limited == n ? 0 : limited;
+	return limited;
+}
+
+/* The same; 0 if there is none. */
+static inline u16 wire_port_pkey_index(const struct wire_port *port, u16 pkey)
+{
+	return (u16)max(wire_port_pkey_find(port, pkey), 0);
 }
 
 /* The index of the first P_Key in the port's table that matches the @pkey of a packet (10.9.3); -1: none. */

@@ -323,87 +323,101 @@ int rdma_id_event(struct rdma_id *id, enum hca_event_type event)
 
 /* ---- attributes of the queue pair ---- */
 
-static void init_attr(struct rdma_id *id, struct hca_qp_attr *a, u32 *mask)
+/* As the kernel's cma_ib_init_qp_attr(): what is known without a communication ID, whatever the state of the QP. */
+static int port_attr(struct rdma_id *id, struct hca_qp_attr *a, u32 *mask)
 {
-	struct cm_qp qp;
+	const struct wire_port *wire = id->port->wire;
+	u16 pkey = wire_port_is_ethernet(wire) ? WIRE_PKEY_DEFAULT_FULL : ipif_pkey(id->port->ip);
 
+	if (wire_port_pkey_find(wire, pkey) < 0)
+		return -ENOENT;
 	a->port = id->port->num;
-	a->pkey_index = wire_port_pkey_index(id->port->wire, rdma_id_pkey(id));
+	a->pkey_index = wire_port_pkey_index(wire, pkey);
 	*mask = HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT;
-	if (id->type == HCA_QPT_UD) {
-		(void)set_qkey(id, 0);
-		a->qkey = id->qkey;
-		*mask |= HCA_QP_QKEY;
-		return;
+	if (id->type != HCA_QPT_UD) {
+		*mask |= HCA_QP_ACCESS_FLAGS;
+		return 0;
 	}
-	*mask |= HCA_QP_ACCESS_FLAGS;
-	if (!id->cm || cm_id_qp(id->cm, &qp))
-		return;
-	a->access = HCA_ACCESS_REMOTE_WRITE;
-	if (qp.responder_resources)
-		a->access |= HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC;
+	if (!id->qkey && id->ps == RDMA_SPACE_IPOIB && !ipif_broadcast(id->port->ip))
+		return -EADDRNOTAVAIL;
+	(void)set_qkey(id, 0);
+	a->qkey = id->qkey;
+	*mask |= HCA_QP_QKEY;
+	return 0;
 }
 
-static int rtr_attr(const struct rdma_id *id, struct hca_qp_attr *a, u32 *mask)
+static void init_attr(const struct rdma_id *id, const struct cm_qp *qp, struct hca_qp_attr *a, u32 *mask)
 {
-	struct cm_qp qp;
+	a->port = qp->port;
+	a->pkey_index = wire_port_pkey_index(id->port->wire, qp->path.pkey);
+	a->access = HCA_ACCESS_REMOTE_WRITE;
+	if (qp->responder_resources)
+		a->access |= HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC;
+	*mask = HCA_QP_STATE | HCA_QP_ACCESS_FLAGS | HCA_QP_PKEY_INDEX | HCA_QP_PORT;
+}
 
-	*mask = HCA_QP_STATE;
-	if (id->type == HCA_QPT_UD)
-		return 0;
-	if (!id->cm || cm_id_qp(id->cm, &qp))
-		return -EINVAL;
-	a->av = rdma_path_av(id->port, &qp.path);
-	a->path_mtu = qp.path.mtu;
-	a->dest_qpn = qp.remote_qpn;
-	a->rq_psn = id->psn;
-	*mask |= HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN;
+static void rtr_attr(const struct rdma_id *id, const struct cm_qp *qp, struct hca_qp_attr *a, u32 *mask)
+{
+	a->av = rdma_path_av(id->port, &qp->path);
+	a->path_mtu = qp->path.mtu;
+	a->dest_qpn = qp->remote_qpn;
+	*mask = HCA_QP_STATE | HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN;
 	if (id->type != HCA_QPT_RC)
-		return 0;
-	a->max_dest_rd_atomic = qp.responder_resources;
+		return;
+	a->max_dest_rd_atomic = qp->responder_resources;
 	a->min_rnr_timer = 0;
 	*mask |= HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER;
-	return 0;
 }
 
-static int rts_attr(const struct rdma_id *id, struct hca_qp_attr *a, u32 *mask)
+static void rts_attr(const struct rdma_id *id, const struct cm_qp *qp, struct hca_qp_attr *a, u32 *mask)
+{
+	a->sq_psn = qp->sq_psn;
+	*mask = HCA_QP_STATE | HCA_QP_SQ_PSN;
+	if (id->type != HCA_QPT_RC)
+		return;
+	a->timeout = id->ack_timeout_set ? id->ack_timeout : qp->local_ack_timeout;
+	a->retry_cnt = qp->retry_count;
+	a->rnr_retry = qp->rnr_retry;
+	a->max_rd_atomic = qp->initiator_depth;
+	*mask |= HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_MAX_QP_RD_ATOMIC;
+}
+
+/* As the kernel's ib_cm_init_qp_attr(), in the states of the connection that it has attributes for. */
+static int connection_attr(const struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *a, u32 *mask)
 {
 	struct cm_qp qp;
 
-	*mask = HCA_QP_STATE | HCA_QP_SQ_PSN;
-	if (id->type == HCA_QPT_UD) {
-		a->sq_psn = id->psn;
-		return 0;
-	}
-	if (!id->cm || cm_id_qp(id->cm, &qp))
+	if (!id->cm || cm_id_qp(id->cm, state != HCA_QPS_INIT, &qp)) /* a listener has no connection */
 		return -EINVAL;
-	a->sq_psn = qp.sq_psn;
-	if (id->type != HCA_QPT_RC)
+	switch (state) {
+	case HCA_QPS_INIT:
+		init_attr(id, &qp, a, mask);
 		return 0;
-	a->timeout = id->ack_timeout_set ? id->ack_timeout : qp.local_ack_timeout;
-	a->retry_cnt = qp.retry_count;
-	a->rnr_retry = qp.rnr_retry;
-	a->max_rd_atomic = qp.initiator_depth;
-	*mask |= HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_MAX_QP_RD_ATOMIC;
-	return 0;
+	case HCA_QPS_RTR:
+		rtr_attr(id, &qp, a, mask);
+		return 0;
+	case HCA_QPS_RTS:
+		rts_attr(id, &qp, a, mask);
+		return 0;
+	default:
+		return -EINVAL;
+	}
 }
 
 int rdma_id_qp_attr(struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *attr, u32 *mask)
 {
+	int err;
+
 	if (!id->port)
 		return -EINVAL;
 	*attr = (struct hca_qp_attr){ .state = state };
 	if (id->host->iw)
 		return rdma_iw_qp_attr(id, state, attr, mask);
-	switch (state) {
-	case HCA_QPS_INIT:
-		init_attr(id, attr, mask);
-		return 0;
-	case HCA_QPS_RTR:
-		return rtr_attr(id, attr, mask);
-	case HCA_QPS_RTS:
-		return rts_attr(id, attr, mask);
-	default:
-		return -EINVAL;
-	}
+	if (id->type == HCA_QPT_UD || (!id->cm && !id->listener))
+		err = port_attr(id, attr, mask);
+	else
+		err = connection_attr(id, state, attr, mask);
+	if (state == HCA_QPS_RTR)
+		attr->rq_psn = id->psn;
+	return err;
 }

@@ -199,14 +199,17 @@ void rdma_iw_destroy(struct rdma_id *id)
 		id->host->iw->destroy(id->iw);
 }
 
-/* The transport moves the QP to RTS: no attributes are set. */
+/* As the kernel's iw_cm_init_qp_attr(): the transport moves the QP to RTS, for which no attributes are set. */
 int rdma_iw_qp_attr(const struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *a, u32 *mask)
 {
-	*mask = 0;
-	if (state != HCA_QPS_INIT)
-		return state == HCA_QPS_RTR || state == HCA_QPS_RTS ? 0 : -EINVAL;
 	a->port = id->port->num;
-	a->access = HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ;
-	*mask = HCA_QP_STATE | HCA_QP_ACCESS_FLAGS | HCA_QP_PKEY_INDEX | HCA_QP_PORT;
+	*mask = HCA_QP_PORT;
+	if (id->iw_listener)
+		return -EINVAL;
+	if (id->iw && state != HCA_QPS_INIT && state != HCA_QPS_RTR)
+		return state == HCA_QPS_RTS ? 0 : -EINVAL;
+	if (id->iw)
+		a->access = HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ;
+	*mask |= HCA_QP_STATE | HCA_QP_ACCESS_FLAGS;
 	return 0;
 }

@@ -177,14 +177,18 @@ free_qp:
 	return err;
 }
 
-/* Only an iWARP connection moves a QP to RTR or RTS. SQD succeeds for a QP in ERR: the peer has closed first. */
+/*
+ * Only an iWARP connection moves a QP to RTS; RTR with the attributes of rdma_cm changes nothing for it, as with siw.
+ * SQD succeeds for a QP in ERR: the peer has closed first.
+ */
 static int modify_iwarp(struct verbs *v, const struct verbs_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
+	const u32 rtr = HCA_QP_STATE | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS;
 	struct hca_qp_attr now;
 
 	if (!(mask & HCA_QP_STATE))
 		return 1;
-	if (a->state == HCA_QPS_RTR || a->state == HCA_QPS_RTS)
+	if (a->state == HCA_QPS_RTS || (a->state == HCA_QPS_RTR && mask & ~rtr))
 		return -EINVAL;
 	if (a->state == HCA_QPS_SQD && !hca_qp_query(v->ctx, qp->qpn, &now) && now.state == HCA_QPS_ERR)
 		return 0;
