@@ -559,6 +559,55 @@ static void test_attributes(void)
 	fixture_close(&f);
 }
 
+/* ---- groups on Ethernet ---- */
+
+static ssize_t join_v6(struct ucma_fixture *f, u32 id)
+{
+	struct rdma_ucm_join_ip_mcast cmd = { .id = id, .addr.sin6_family = AF_INET6 };
+
+	memcpy(&cmd.addr.sin6_addr, (u8[16]){ 0xff, 0x0e, [15] = 7 }, 16);
+	return call(f, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &cmd, sizeof(cmd), 4);
+}
+
+/* As the kernel's cma_iboe_join_multicast(): RoCEv1 makes an MGID of an IPv4 address, RoCEv2 has no groups of IPv6. */
+static void test_ethernet_groups(void)
+{
+	static const struct {
+		const char *name;
+		u8 version;
+		ssize_t (*join)(struct ucma_fixture *f, u32 id);
+		ssize_t want;
+		u8 mgid0, hop_limit;
+	} rows[] = {
+		{ "IPv4, RoCEv1", 1, do_join, 0, 0xff, 1 },
+		{ "IPv6, RoCEv1", 1, join_v6, 0, 0xff, 1 },
+		{ "IPv4, RoCEv2", 2, do_join, 0, 0, 64 },
+		{ "IPv6, RoCEv2", 2, join_v6, -524 },
+	};
+	struct rdma_ucm_event_resp ev;
+	struct ucma_fixture f;
+	size_t i;
+	u32 id;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		fixture_open(&f);
+		f.c.a.port.attr.link_layer = WIRE_LINK_ETHERNET;
+		f.c.a.port.attr.roce_version = rows[i].version;
+		id = create_in(&f, RDMA_PS_UDP);
+		bind_to(&f, id, OWN);
+		row(0, rows[i].name, rows[i].join(&f, id) == rows[i].want);
+		cable_run(&f.c, 10);
+		if (!rows[i].want) {
+			read_event(&f, &ev);
+			row(1, rows[i].name,
+			    ev.event == RDMA_EVENT_MULTICAST_JOIN && ev.param.ud.ah_attr.grh.dgid[0] == rows[i].mgid0 &&
+				    ev.param.ud.ah_attr.grh.hop_limit == rows[i].hop_limit);
+		}
+		f.c.a.port.attr.link_layer = WIRE_LINK_IB;
+		fixture_close(&f);
+	}
+}
+
 static void test_unplugged(void)
 {
 	struct ucma_fixture f;
@@ -649,6 +698,7 @@ int main(void)
 	test_address_error();
 	test_address_query();
 	test_attributes();
+	test_ethernet_groups();
 	test_unplugged();
 	test_qkey();
 	return rows_end();

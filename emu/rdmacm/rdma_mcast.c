@@ -12,6 +12,8 @@
 
 #define WAIT_NS           50000000ull
 #define WAITS             60
+#define ENOTSUPP          524  /* of the kernel, which returns it to programs */
+#define HOP_LIMIT         64   /* of groups of RoCEv2 */
 #define SIGNATURE_RDMA_CM 0x01 /* in the signature's last byte of the MGID, where IPoIB has 0x1b */
 
 /* Index of the source GID. */
@@ -105,18 +107,27 @@ static void mcast_wait(struct rdma_mcast *m)
 	loop_timer_set(loop, &m->later, loop_now(loop).ns + WAIT_NS);
 }
 
+/* As the kernel's cma_iboe_join_multicast(): RoCEv2 has groups of IPv4 only. */
+static int check_ethernet(const struct rdma_id *id, const union rdma_sockaddr *addr)
+{
+	if (rdma_sockaddr_is_any(addr)) /* no SA chooses the group */
+		return -EINVAL;
+	return id->port->wire->attr.roce_version == 1 || addr->sa.sa_family == AF_INET ? 0 : -ENOTSUPP;
+}
+
 /* On Ethernet there is no join: the MGID and the MAC address derive from the group's address. IBTA A17.9.1, A16.5. */
 static void join_ethernet(struct rdma_mcast *m)
 {
 	const struct rdma_id *id = m->id;
-	const struct wire_port *w = id->port->wire;
-	struct sa_mcmember rec = { .qkey = id->ps == RDMA_SPACE_UDP ? RDMA_UDP_QKEY : 0, .hop_limit = 1 };
+	bool v1 = id->port->wire->attr.roce_version == 1;
+	struct sa_mcmember rec = { .qkey = id->ps == RDMA_SPACE_UDP ? RDMA_UDP_QKEY : 0,
+				   .hop_limit = v1 ? 1 : HOP_LIMIT };
 	struct ip_addr ip = rdma_sockaddr_ip(&m->addr);
 
 	if (id->qkey)
 		rec.qkey = id->qkey;
 	rec.mgid = wire_gid_from_bytes(ip.raw);
-	if (ip_addr_is_v4(&ip) && w->attr.gid_l2[own_index(id)].version == 1) {
+	if (ip_addr_is_v4(&ip) && v1) {
 		rec.mgid.raw[0] = 0xff;
 		rec.mgid.raw[1] = 0x0e;
 	}
@@ -154,8 +165,8 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	*err = -ENOSYS;
 	if (id->host->iw)
 		return NULL;
-	*err = -EINVAL;
-	if (wire_port_is_ethernet(id->port->wire) && rdma_sockaddr_is_any(addr)) /* no SA chooses the group */
+	*err = wire_port_is_ethernet(id->port->wire) ? check_ethernet(id, addr) : 0;
+	if (*err)
 		return NULL;
 	*err = -ENOMEM;
 	m = calloc(1, sizeof(*m));

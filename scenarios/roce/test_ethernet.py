@@ -245,9 +245,21 @@ def test_wrong_modes(net):
 GROUPS = [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")]
 
 
+@pytest.fixture
+def modes(net):
+    """Sets the RoCE version of r1 and r2."""
+    yield lambda mode: [net.command("mode", host, mode) for host in ("r1", "r2")]
+    for host in ("r1", "r2"):
+        net.command("mode", host, "v2")
+
+
 @pytest.mark.parametrize(("group", "a", "b"), GROUPS)
-def test_groups(net, group, a, b):
-    """A group of IPv4 over both switches, one of IPv6 on one: frames have the group's MAC address."""
+def test_groups(net, modes, group, a, b):
+    """
+    A group of IPv4 over both switches, one of IPv6 on one: frames have the group's MAC address. As with the kernel,
+    groups of IPv6 are of RoCEv1.
+    """
+    modes("v1" if ":" in group else "v2")
     member = net.start("r1", "mckey", "-m", group, "-b", a, "-C", 20)
     with Capture(net, "r1") as c:
         wait_until(
@@ -260,6 +272,9 @@ def test_groups(net, group, a, b):
     mac = {"239.1.2.3": "01:00:5e:01:02:03", "ff0e::7": "33:33:00:00:00:07"}[group]
     assert mac in {row[0] for row in c.fields("eth.dst", only="infiniband.deth")}
     assert c.sound() >= 20
+    modes("v2")
+    if ":" in group:
+        assert "failure joining: Unknown error 524" in net.run("r1", "mckey", "-m", group, "-b", a, status=None)
 
 
 def test_one_port_receives_what_is_for_it(net):

@@ -108,10 +108,10 @@ def test_rping(machines, address):
 
 def test_groups(machines):
     """A sender on one machine and a member on the other."""
-    group = ["mckey", "-m", "ff0e::9:1", "-C", "10"]
-    receiver = machines.a.start("ra", "stdbuf", "-oL", *group, "-b", "fd09::1")
+    group = ["mckey", "-m", "239.9.0.1", "-C", "10"]
+    receiver = machines.a.start("ra", "stdbuf", "-oL", *group, "-b", "10.9.0.1")
     receiver.expect("joined")
-    assert "return status 0" in machines.run("rb", *group, "-b", "fd09::2", "-s")
+    assert "return status 0" in machines.run("rb", *group, "-b", "10.9.0.2", "-s")
     assert "return status 0" in receiver.wait(30)
 
 
