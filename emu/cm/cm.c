@@ -37,6 +37,7 @@ u32 cm_psn(struct cm *cm)
 struct cm *cm_create(struct loop *loop, u64 ca_guid, u8 ack_delay, u64 seed)
 {
 	struct cm *cm = calloc(1, sizeof(*cm));
+	u32 i;
 
 	if (!cm || cm_peers_init(cm)) {
 		free(cm);
@@ -48,7 +49,9 @@ struct cm *cm_create(struct loop *loop, u64 ca_guid, u8 ack_delay, u64 seed)
 	cm->rng.state = seed;
 	cm->id_salt = (u32)rng_next(&cm->rng);
 	table_init(&cm->ids, 1, IDS_MAX);
-	list_init(&cm->listeners);
+	list_init(&cm->ranges);
+	for (i = 0; i < CM_SERVICES; i++)
+		list_init(&cm->services[i]);
 	return cm;
 }
 
@@ -193,6 +196,11 @@ static void cm_on_timer(struct loop_timer *t, struct now now)
 
 /* ---- listeners ---- */
 
+static struct list *listeners_of(struct cm *cm, u64 service_id)
+{
+	return &cm->services[(service_id * 0x9e3779b97f4a7c15ull) >> 32 & (CM_SERVICES - 1)];
+}
+
 int cm_listen(struct cm *cm, u64 service_id, u64 mask, cm_request_fn *fn, void *ctx, struct cm_listener **listener)
 {
 	struct cm_listener *l;
@@ -203,7 +211,7 @@ int cm_listen(struct cm *cm, u64 service_id, u64 mask, cm_request_fn *fn, void *
 	if (!l)
 		return -ENOMEM;
 	*l = (struct cm_listener){ .service_id = service_id, .mask = mask, .fn = fn, .ctx = ctx };
-	list_add(&cm->listeners, &l->link);
+	list_add(~mask ? &cm->ranges : listeners_of(cm, service_id), &l->link);
 	*listener = l;
 	return 0;
 }
@@ -214,12 +222,12 @@ void cm_unlisten(struct cm_listener *l)
 	free(l);
 }
 
-int cm_offer(struct cm_id *id, u64 service_id, const struct cm_event *ev)
+static int listeners_offer(struct list *listeners, struct cm_id *id, u64 service_id, const struct cm_event *ev)
 {
 	struct cm_listener *l, *tmp;
 	int err;
 
-	list_for_each_safe (l, tmp, &id->cm->listeners, link) {
+	list_for_each_safe (l, tmp, listeners, link) {
 		if ((service_id & l->mask) != l->service_id)
 			continue;
 		err = l->fn(l->ctx, id, ev);
@@ -227,4 +235,11 @@ int cm_offer(struct cm_id *id, u64 service_id, const struct cm_event *ev)
 			return err;
 	}
 	return -ENOENT;
+}
+
+int cm_offer(struct cm_id *id, u64 service_id, const struct cm_event *ev)
+{
+	int err = listeners_offer(listeners_of(id->cm, service_id), id, service_id, ev);
+
+	return err == -ENOENT ? listeners_offer(&id->cm->ranges, id, service_id, ev) : err;
 }

@@ -9,6 +9,7 @@
 #include "emu/lib/table.h"
 
 #define CM_PORTS         8
+#define CM_SERVICES      1024
 #define CM_SERVICE_ORDER 24 /* code of the service timeout in sent MRAs: 69 s */
 
 /* IBTA 12.9.5, 12.9.6, with the MRA's states kept apart by side. */
@@ -60,7 +61,8 @@ struct cm {
 	struct list *peers; /* npeers lists of cm_id.by_id, then npeers lists of cm_id.by_qpn */
 	u32 npeers, nindexed;
 	u32 id_salt;
-	struct list listeners;
+	struct list services[CM_SERVICES]; /* listeners of one service ID, by its hash */
+	struct list ranges;                /* listeners of several service IDs */
 	u64 counter[CM_CTR_NUM];
 };
 

@@ -245,6 +245,40 @@ static bool wrong_arguments(struct pair *p)
 	return ok && cm_send_req(p->a.id, &req) == 0 && cm_send_req(p->a.id, &req) == -EINVAL;
 }
 
+#define LISTENERS 3000 /* several in each list of the index */
+
+static int listener_asked(void *ctx, struct cm_id *id, const struct cm_event *ev)
+{
+	++*(u32 *)ctx;
+	return -ENOENT;
+}
+
+/* A request is offered to the listeners of its service ID first, and then to those of ranges. */
+static bool many_listeners(struct pair *p)
+{
+	static struct cm_listener *l[LISTENERS], *range, *second;
+	static u32 asked[LISTENERS], ranges, seconds;
+	struct cm_id *id = cm_id_create(p->b.cm, NULL, NULL);
+	u32 i, others = 0;
+	bool ok;
+
+	ok = !cm_listen(p->b.cm, 0, 0, listener_asked, &ranges, &range);
+	for (i = 0; i < LISTENERS; i++)
+		ok &= !cm_listen(p->b.cm, SERVICE + 1 + i, ~0ull, listener_asked, &asked[i], &l[i]);
+	ok &= !cm_listen(p->b.cm, SERVICE + 7, ~0ull, listener_asked, &seconds, &second);
+	ok &= cm_offer(id, SERVICE + 7, NULL) == -ENOENT && asked[6] == 1 && seconds == 1 && ranges == 1;
+	for (i = 0; i < LISTENERS; i++)
+		others += i == 6 ? 0 : asked[i];
+	ok &= !others;
+	for (i = 0; i < LISTENERS; i++)
+		cm_unlisten(l[i]);
+	cm_unlisten(second);
+	ok &= cm_offer(id, SERVICE + 7, NULL) == -ENOENT && asked[6] == 1 && seconds == 1 && ranges == 2;
+	cm_unlisten(range);
+	cm_id_destroy(id);
+	return ok;
+}
+
 static bool no_listener(struct pair *p)
 {
 	struct cm_req req;
@@ -576,6 +610,7 @@ static const struct {
 	{ "private data", private_data },
 	{ "wrong arguments and states", wrong_arguments },
 	{ "no listener", no_listener },
+	{ "thousands of listeners", many_listeners },
 	{ "wrong transport", wrong_transport },
 	{ "a GID that is not the port's", wrong_gid },
 	{ "a LID that is not the port's", wrong_lid },
