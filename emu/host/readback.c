@@ -24,8 +24,9 @@
 #define WAIT_NS (200 * NSEC_PER_MSEC) /* a ready thread is scheduled within this time even on a busy machine */
 #define BRIEF_NS \
 	(2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that no program can block the loop repeatedly */
-#define LATE_NS   (10 * NSEC_PER_SEC)
-#define LATE_MOST 4 /* blocked threads of a program; with more of them nothing of it is read back */
+#define LATE_NS       (10 * NSEC_PER_SEC)
+#define LATE_MOST     4 /* blocked threads of a program; with more of them nothing of it is read back */
+#define LATE_PROGRAMS 8 /* with as many late programs all waits are brief */
 
 /* A thread and its read. Under the lock, except @bytes, which only the thread uses until the read is done. */
 struct reader {
@@ -47,7 +48,10 @@ struct reader {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *reader; /* the idle one; used by the loop only */
 static struct list late = { &late, &late };
-static u64 late_until; /* CLOCK_MONOTONIC, ns; used by the loop only */
+static struct {
+	pid_t program;
+	u64 until;              /* CLOCK_MONOTONIC, ns */
+} late_programs[LATE_PROGRAMS]; /* used by the loop only */
 
 static void reader_free(struct reader *r)
 {
@@ -108,9 +112,40 @@ static u32 late_of(pid_t program)
 	return n;
 }
 
+/* How long the loop waits for a read of @program. */
+static u64 wait_ns(pid_t program, u64 now)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < LATE_PROGRAMS; i++) {
+		if (now >= late_programs[i].until)
+			continue;
+		n++;
+		if (late_programs[i].program == program)
+			return BRIEF_NS;
+	}
+	return n < LATE_PROGRAMS ? WAIT_NS : BRIEF_NS;
+}
+
+static void program_late(pid_t program, u64 now)
+{
+	u32 i, at = 0;
+
+	for (i = 0; i < LATE_PROGRAMS; i++) {
+		if (late_programs[i].program == program) {
+			at = i;
+			break;
+		}
+		if (late_programs[i].until < late_programs[at].until)
+			at = i;
+	}
+	late_programs[at].program = program;
+	late_programs[at].until = now + LATE_NS;
+}
+
 ssize_t uv_readback(int app, pid_t program, u8 *to)
 {
-	u64 now = clock_read(), ns = now + (now < late_until ? BRIEF_NS : WAIT_NS);
+	u64 now = clock_read(), ns = now + wait_ns(program, now);
 	struct timespec until = { .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
 	ssize_t n = -EAGAIN;
 	int fd;
@@ -135,7 +170,7 @@ ssize_t uv_readback(int app, pid_t program, u8 *to)
 		break;
 	case READ_RUNNING:
 		n = -ETIMEDOUT;
-		late_until = clock_read() + LATE_NS;
+		program_late(program, clock_read());
 		reader->abandoned = true;
 		reader->program = program;
 		list_add(&late, &reader->link);
