@@ -484,7 +484,7 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 
 /*
  * Of several readers of a umad file each gets whole records, also where one does not fit: so the first record
- * is examined and taken under this lock. Another process may still take it in between.
+ * is examined and taken under this lock, and under a record lock of the socket, for other processes that read it.
  */
 static pthread_mutex_t umad_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -501,6 +501,15 @@ void shim_umad_unlock(void)
 void shim_umad_child(void)
 {
 	pthread_mutex_init(&umad_lock, NULL);
+}
+
+/* Such a lock belongs to the process, and ends with it. */
+static void umad_process_lock(int fd, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
+
+	while (REAL(fcntl)(fd, F_SETLKW, &lock) && errno == EINTR)
+		;
 }
 
 /* Receives a record of at most @len bytes. Returns its size. *memfd: has the whole record, or is -1. */
@@ -542,9 +551,7 @@ static ssize_t umad_take(int fd, void *buf, size_t len, size_t first)
 		n = (memcpy(buf, peek, first), call_result(-ENOSPC));
 	else if (n > 0)
 		n = call_result(-EINVAL);
-	if (n > 0 && umad_size(n, taken) > len)
-		n = call_result(-ENOSPC); /* of another record, after another process has taken this one */
-	else if (n > 0 && taken >= 0)
+	if (n > 0 && taken >= 0)
 		n = pread(taken, buf, len, 0);
 	if (memfd >= 0)
 		REAL(close)(memfd);
@@ -555,7 +562,7 @@ static ssize_t umad_take(int fd, void *buf, size_t len, size_t first)
 
 ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr)
 {
-	int cancel;
+	int cancel, err;
 	ssize_t n;
 	char byte;
 
@@ -567,10 +574,14 @@ ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr)
 			break;
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		shim_umad_lock();
+		umad_process_lock(fd, F_WRLCK);
 		n = umad_take(fd, buf, len, hdr + UMAD_FIRST);
+		err = errno;
+		umad_process_lock(fd, F_UNLCK);
 		shim_umad_unlock();
+		errno = err;
 		pthread_setcancelstate(cancel, NULL);
-	} while (n < 0 && errno == EAGAIN); /* another thread has taken it */
+	} while (n < 0 && errno == EAGAIN); /* another reader has taken it */
 	if (n)
 		return n;
 	usleep(100000); /* the fabric is down: delays programs that retry in a loop */

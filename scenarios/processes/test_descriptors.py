@@ -3,6 +3,8 @@
 File descriptor numbers of a program with an open device: dup2() and close_range() act as without the preload library.
 """
 
+import pytest
+
 LINES = (
     "opened",
     "a dup2() that fails",
@@ -33,8 +35,9 @@ def test_few_left(shared_fabric, program):
     assert said.splitlines() == ["uverbs0", "umad0", "rdma_cm", channel, f"{channel} after others have failed"], said
 
 
-def test_readers_of_one_umad_file(shared_fabric, program):
+@pytest.mark.parametrize("readers", [(), ("processes",)], ids=["threads", "processes"])
+def test_readers_of_one_umad_file(shared_fabric, program, readers):
     """Half of them have room for a single MAD: longer records stay for the others, whole."""
     slow = f'LD_PRELOAD="$LD_PRELOAD:{program("slow_reads.so")}" exec "$@"'
-    said = shared_fabric.run("h2", "sh", "-c", slow, "sh", program("umad_readers"))
+    said = shared_fabric.run("h2", "sh", "-c", slow, "sh", program("umad_readers"), *readers)
     assert said == "1000 records, 500 of one MAD, 0 torn\n"

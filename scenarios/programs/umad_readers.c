@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Threads read one umad file, half of them with room for a single MAD. As with the kernel's, each read returns a whole
- * record, or ENOSPC with the first MAD of a longer one, which stays. Meanwhile the process forks.
+ * Threads, or (with an argument) processes, read one umad file, half of them with room for a single MAD. As with the
+ * kernel's, each read returns a whole record, or ENOSPC with the first MAD of a longer one, which stays. Meanwhile the
+ * process forks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,10 +23,12 @@
 #define HDR     sizeof(struct ib_user_mad_hdr)
 #define BATCH   32
 #define SENT    1000
-#define THREADS 6
+#define READERS 6
 
 static int fd;
-static unsigned int got, small, torn; /* records; those of one MAD; those that were not whole */
+static struct {
+	unsigned int got, small, torn; /* records; those of one MAD; those that were not whole */
+} * seen;
 
 static void die(const char *what)
 {
@@ -39,17 +43,17 @@ static void *reader(void *arg)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n;
 
-	while (__atomic_load_n(&got, __ATOMIC_SEQ_CST) < SENT && poll(&p, 1, 1000) == 1) {
+	while (__atomic_load_n(&seen->got, __ATOMIC_SEQ_CST) < SENT && poll(&p, 1, 1000) == 1) {
 		n = read(fd, hdr, room);
 		if (n < 0 && (errno == EAGAIN || errno == ENOSPC))
 			continue;
 		if (n < 0)
 			die("read");
 		if (n != (ssize_t)hdr->length || hdr->status)
-			__atomic_fetch_add(&torn, 1, __ATOMIC_SEQ_CST);
+			__atomic_fetch_add(&seen->torn, 1, __ATOMIC_SEQ_CST);
 		if (n == HDR + MAD)
-			__atomic_fetch_add(&small, 1, __ATOMIC_SEQ_CST);
-		__atomic_fetch_add(&got, 1, __ATOMIC_SEQ_CST);
+			__atomic_fetch_add(&seen->small, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&seen->got, 1, __ATOMIC_SEQ_CST);
 	}
 	free(hdr);
 	return NULL;
@@ -81,32 +85,55 @@ static void child(void)
 		die("fork");
 }
 
-int main(void)
+static pid_t reader_process(size_t *room)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	reader(room);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
 {
 	struct ib_user_mad_reg_req agent = { .qpn = 1, .mgmt_class = 3, .mgmt_class_version = 2, .rmpp_version = 1 };
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *c = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	size_t room[2] = { HDR + MAD, 1 << 20 };
 	struct ibv_port_attr port;
-	pthread_t t[THREADS];
+	pthread_t t[READERS];
+	pid_t pid[READERS];
 	unsigned int i;
+
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (seen == MAP_FAILED)
+		die("mmap");
 
 	fd = open("/dev/infiniband/umad0", O_RDWR | O_NONBLOCK);
 	if (fd < 0 || !c || ibv_query_port(c, 1, &port))
 		die("open");
 	if (ioctl(fd, IB_USER_MAD_ENABLE_PKEY) || ioctl(fd, IB_USER_MAD_REGISTER_AGENT, &agent))
 		die("agent");
-	for (i = 0; i < THREADS; i++)
-		pthread_create(&t[i], NULL, reader, &room[i % 2]);
+	for (i = 0; i < READERS; i++) {
+		if (argc > 1)
+			pid[i] = reader_process(&room[i % 2]);
+		else
+			pthread_create(&t[i], NULL, reader, &room[i % 2]);
+	}
 	for (i = 0; i < SENT; i++) {
-		while (i - __atomic_load_n(&got, __ATOMIC_SEQ_CST) >= BATCH &&
-		       !__atomic_load_n(&torn, __ATOMIC_SEQ_CST))
+		while (i - __atomic_load_n(&seen->got, __ATOMIC_SEQ_CST) >= BATCH &&
+		       !__atomic_load_n(&seen->torn, __ATOMIC_SEQ_CST))
 			usleep(100);
 		child();
 		request(agent.id, port.sm_lid, i);
 	}
-	for (i = 0; i < THREADS; i++)
-		pthread_join(t[i], NULL);
-	printf("%u records, %u of one MAD, %u torn\n", got, small, torn);
+	for (i = 0; i < READERS; i++) {
+		if (argc > 1)
+			waitpid(pid[i], NULL, 0);
+		else
+			pthread_join(t[i], NULL);
+	}
+	printf("%u records, %u of one MAD, %u torn\n", seen->got, seen->small, seen->torn);
 	return 0;
 }
