@@ -22,8 +22,9 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned 
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool blocked;
-static u32 waiting; /* calls that are blocked */
+static bool blocked, gone; /* gone: the process has no memory, as when it ends */
+static u32 waiting;        /* calls that are blocked */
+static u32 missed;         /* calls that found no memory */
 
 static void block(bool on)
 {
@@ -33,15 +34,40 @@ static void block(bool on)
 	pthread_mutex_unlock(&lock);
 }
 
-static void block_wait(void)
+static void memory_take(void)
 {
+	pthread_mutex_lock(&lock);
+	gone = true;
+	missed = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Waits until a call has found no memory. */
+static void await_missed(void)
+{
+	pthread_mutex_lock(&lock);
+	while (!missed)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+/* False: there is no memory. */
+static bool block_wait(void)
+{
+	bool memory;
+
 	pthread_mutex_lock(&lock);
 	waiting++;
 	pthread_cond_broadcast(&changed);
 	while (blocked)
 		pthread_cond_wait(&changed, &lock);
 	waiting--;
+	memory = !gone;
+	missed += gone;
+	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
+	errno = ESRCH;
+	return memory;
 }
 
 /* Waits until the thread is blocked. */
@@ -56,15 +82,13 @@ static void await_blocked(void)
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
 				unsigned long m, unsigned long flags)
 {
-	block_wait();
-	return __real_process_vm_readv(pid, local, n, remote, m, flags);
+	return block_wait() ? __real_process_vm_readv(pid, local, n, remote, m, flags) : -1;
 }
 
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
 				 unsigned long m, unsigned long flags)
 {
-	block_wait();
-	return __real_process_vm_writev(pid, local, n, remote, m, flags);
+	return block_wait() ? __real_process_vm_writev(pid, local, n, remote, m, flags) : -1;
 }
 
 /* A byte of the program's memory. */
@@ -289,9 +313,31 @@ static void test_unplug(void)
 	stop();
 }
 
+/*
+ * A program ends: its memory is gone before its file is closed. Its peer gets no answer, as from a queue pair that is
+ * destroyed, unless another process keeps the file.
+ */
+static void test_exit(bool kept)
+{
+	start();
+	memory_take();
+	write_to(0, rkey);
+	await_missed();
+	read_from(0, rkey);
+	row(30, "no answer from a program that ends", next() == -1);
+	if (kept) {
+		uv_process_end(&d.process);
+		row(31, "an error when it has, and another one keeps its file", next() == HCA_WC_REM_OP_ERR);
+	}
+	gone = false;
+	stop();
+}
+
 int main(void)
 {
 	test_window();
 	test_unplug();
+	test_exit(false);
+	test_exit(true);
 	return rows_end();
 }

@@ -3,6 +3,10 @@
  * The thread that copies between the daemon and one client process. It may block without limit (see dma.c), so it is
  * detached, refers only to its mover and its current move, and is never joined: when the file of the process is closed
  * while the thread blocks, the thread frees the mover when it returns.
+ *
+ * A process that ends loses its memory before its files are closed. To an adapter, which has pinned it, the memory is
+ * there until the kernel destroys the queue pairs with their file: so moves that find none remain pending until then,
+ * and the peers get no answer instead of an error.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +35,7 @@ struct uv_mover {
 	/* shared, under the lock; ndone is also read without it */
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
-	struct list todo, over;
+	struct list todo, over, lost; /* lost: without memory */
 	struct hca_move *current;
 	u32 ntodo, ndone;
 	bool asleep, closed;
@@ -40,6 +44,7 @@ struct uv_mover {
 	int wake; /* eventfd */
 	int sock; /* to the copy thread of the process, or -1: process_vm_readv() works */
 	u8 *staging;
+	bool gone; /* the process has no memory any more; used by the thread only */
 };
 
 /* Spins until the other thread sets *@what, at most until @until. */
@@ -99,10 +104,11 @@ static void mover_free(struct uv_mover *mv)
 /* On the worker thread, with process_vm_readv() and process_vm_writev() */
 
 /* Segments [from, to) of @m, whose bytes begin at @data. */
-static bool vm_run(pid_t pid, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
+static bool vm_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
 {
 	struct iovec remote[IOVS], local = { .iov_base = data };
 	u32 n = 0, i;
+	ssize_t len;
 
 	for (i = from; i < to; i++) {
 		void *addr = (void *)(uintptr_t)m->seg[i].addr;
@@ -113,8 +119,10 @@ static bool vm_run(pid_t pid, const struct hca_move *m, u32 from, u32 to, u8 *da
 		else
 			remote[n++] = (struct iovec){ addr, m->seg[i].len };
 	}
-	return (write ? process_vm_writev(pid, &local, 1, remote, n, 0)
-		      : process_vm_readv(pid, &local, 1, remote, n, 0)) == (ssize_t)local.iov_len;
+	len = write ? process_vm_writev(mv->pid, &local, 1, remote, n, 0)
+		    : process_vm_readv(mv->pid, &local, 1, remote, n, 0);
+	mv->gone = len < 0 && errno == ESRCH;
+	return len == (ssize_t)local.iov_len;
 }
 
 /* Through the process's copy thread and the staging memory */
@@ -124,8 +132,8 @@ static bool copy_request(struct uv_mover *mv, const struct uv_copy *c)
 	size_t len = offsetof(struct uv_copy, seg) + c->n * sizeof(c->seg[0]);
 	int32_t result;
 
-	return send(mv->sock, c, len, MSG_NOSIGNAL) == (ssize_t)len &&
-	       recv(mv->sock, &result, sizeof(result), 0) == (ssize_t)sizeof(result) && !result;
+	mv->gone = send(mv->sock, c, len, MSG_NOSIGNAL) < 0 || recv(mv->sock, &result, sizeof(result), 0) <= 0;
+	return !mv->gone && !result;
 }
 
 static bool copy_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
@@ -160,7 +168,7 @@ static bool copy_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u3
 
 static bool mover_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
 {
-	return mv->sock >= 0 ? copy_run(mv, m, from, to, data, write) : vm_run(mv->pid, m, from, to, data, write);
+	return mv->sock >= 0 ? copy_run(mv, m, from, to, data, write) : vm_run(mv, m, from, to, data, write);
 }
 
 /* When segments fail together, tries each one to find those that fail. */
@@ -170,12 +178,12 @@ static void move_run(struct uv_mover *mv, struct hca_move *m)
 	u8 *data = m->data;
 	u32 from = 0, to, bytes, i;
 
-	for (; from < m->n; from = to, data += bytes) {
+	for (; from < m->n && !mv->gone; from = to, data += bytes) {
 		for (to = from, bytes = 0; to < m->n && to - from < IOVS; to++)
 			bytes += m->seg[to].len;
 		if (mover_run(mv, m, from, to, data, write))
 			continue;
-		for (i = from, bytes = 0; i < to; bytes += m->seg[i++].len)
+		for (i = from, bytes = 0; i < to && !mv->gone; bytes += m->seg[i++].len)
 			m->seg[i].failed = !mover_run(mv, m, i, i + 1, data + bytes, write);
 	}
 }
@@ -226,6 +234,10 @@ static void *mover_thread(void *arg)
 		if (mv->closed) { /* the context has been destroyed */
 			free(m);
 			break;
+		}
+		if (mv->gone) {
+			list_add(&mv->lost, &m->link);
+			continue;
 		}
 		list_add(&mv->over, &m->link);
 		__atomic_store_n(&mv->ndone, mv->ndone + 1, __ATOMIC_SEQ_CST);
@@ -297,6 +309,7 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 	mv->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	list_init(&mv->todo);
 	list_init(&mv->over);
+	list_init(&mv->lost);
 	pthread_mutex_init(&mv->lock, NULL);
 	pthread_cond_init(&mv->work, NULL);
 	thread_cond_init(&mv->done);
@@ -362,6 +375,7 @@ void uv_mover_destroy(struct uv_mover *mv)
 	list_init(&rest);
 	pthread_mutex_lock(&mv->lock);
 	list_splice(&rest, &mv->over);
+	list_splice(&rest, &mv->lost);
 	list_splice(&rest, &mv->todo);
 	current = mv->current;
 	if (current)

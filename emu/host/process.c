@@ -15,12 +15,15 @@
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
 
+/* The kernel has closed its files before: those that no other process has are closed here, too, before its memory. */
 static void on_death(struct loop_fd *w, u32 events, struct now now)
 {
 	struct uv_process *p = container_of(w, struct uv_process, death);
 
 	loop_fd_del(w);
 	uv_process_get(p);
+	if (p->server)
+		uv_server_exited(p->server, p);
 	uv_process_end(p);
 	if (p->server)
 		uv_server_moved(p->server);

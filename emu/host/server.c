@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -204,6 +205,18 @@ static void responses_send_ready(struct uv_server *s, const struct uv_host *host
 		c->file->f.process = c->process;
 		if (c->file->f.ops->ready(&c->file->f, &c->deferred->deferral, &c->deferred->result))
 			response_send_deferred(c);
+	}
+}
+
+void uv_server_exited(struct uv_server *s, const struct uv_process *p)
+{
+	struct conn *c, *tmp;
+
+	list_for_each_safe (c, tmp, &s->conns, link) {
+		struct pollfd end = { .fd = c->fd.fd };
+
+		if (c->process == p && poll(&end, 1, 0) == 1 && end.revents & POLLHUP)
+			conn_close(c);
 	}
 }
 

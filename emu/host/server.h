@@ -179,6 +179,8 @@ u8 *uv_mapping_at(struct uv_process *p, u64 addr, u64 len);
 u64 uv_server_rings(const struct uv_file *file);
 /* Sends the deferred responses that are ready: after moves, and in the turn of a netlink socket. */
 void uv_server_moved(struct uv_server *s);
+/* The process has exited: closes those of its connections that no other process has inherited. */
+void uv_server_exited(struct uv_server *s, const struct uv_process *p);
 
 /* dma.c: the context is a struct uv_process. */
 extern const struct hca_dma_ops uv_process_dma;
