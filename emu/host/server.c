@@ -92,6 +92,8 @@ static void file_put(struct file *f, bool opened)
 	if (opened && f->f.ops && f->f.ops->close)
 		f->f.ops->close(&f->f);
 	uv_process_put(f->f.opener);
+	while (!list_empty(&f->processes)) /* one whose exit is being handled outlives the file */
+		list_del(f->processes.next);
 	list_del(&f->link);
 	free(f);
 }
