@@ -112,8 +112,7 @@ static int listener_open(struct trunk_listener *l)
 		return err;
 	if (family != AF_UNIX && (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG)))
 		return -errno;
-	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
-	return err;
+	return loop_fd_add(l->set->loop, &l->w, EPOLLIN);
 }
 
 /* -EBUSY has been returned: it is tried again, as long as it takes. */
@@ -155,7 +154,7 @@ static int listener_start(struct trunk_listener *l)
 {
 	int rc = l->address ? listener_open(l) : -ENOMEM;
 
-	if (!rc || rc != -EBUSY || !l->set->running)
+	if (rc != -EBUSY || !l->set->running)
 		return rc;
 	listener_close_socket(l);
 	loop_timer_set(l->set->loop, &l->busy, loop_now(l->set->loop).ns + BUSY_WAIT);
