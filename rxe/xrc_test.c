@@ -352,22 +352,39 @@ static bool another_srq_within_a_message(void)
 	       hca_soft_wq_recvs(second.wq) == 1;
 }
 
+/* An SRQ with a CQ of one entry, and two requests that complete there. */
+static bool full_cq_make(struct shared *other)
+{
+	if (hca_soft_cq_create(b.ctx, 1, NULL, NULL, &other->cq) || shared_make(other, b.pdn, b.xrcdn))
+		return false;
+	recv_to(other, 0, 100, 1);
+	recv_to(other, 0, 100, 2);
+	post(other->srqn, HCA_WR_SEND, 100, 1);
+	post(other->srqn, HCA_WR_SEND, 100, 2);
+	return true;
+}
+
+static bool full_cq_failed(void)
+{
+	return b.events[HCA_EVENT_CQ_ERR] == 1 && b.events[HCA_EVENT_QP_FATAL] == 1 && state_of(&b) == HCA_QPS_ERR;
+}
+
+static void full_cq_end(struct shared *other)
+{
+	shared_end(other);
+	hca_soft_cq_destroy(other->cq);
+}
+
 static bool full_cq(void)
 {
 	struct shared other = { 0 };
 	bool ok;
 
-	if (hca_soft_cq_create(b.ctx, 1, NULL, NULL, &other.cq) || shared_make(&other, b.pdn, b.xrcdn))
+	if (!full_cq_make(&other))
 		return false;
-	recv_to(&other, 0, 100, 1);
-	recv_to(&other, 0, 100, 2);
-	post(other.srqn, HCA_WR_SEND, 100, 1);
-	post(other.srqn, HCA_WR_SEND, 100, 2);
 	run();
-	ok = b.events[HCA_EVENT_CQ_ERR] == 1 && b.events[HCA_EVENT_QP_FATAL] == 1 && state_of(&b) == HCA_QPS_ERR &&
-	     received_is(&other, 1, 0) && is_quiet(&other);
-	shared_end(&other);
-	hca_soft_cq_destroy(other.cq);
+	ok = full_cq_failed() && received_is(&other, 1, 0) && is_quiet(&other);
+	full_cq_end(&other);
 	return ok;
 }
 
@@ -377,18 +394,13 @@ static bool full_cq_of_an_earlier_srq(void)
 	struct shared other = { 0 };
 	bool ok;
 
-	if (hca_soft_cq_create(b.ctx, 1, NULL, NULL, &other.cq) || shared_make(&other, b.pdn, b.xrcdn))
+	if (!full_cq_make(&other))
 		return false;
-	recv_to(&other, 0, 100, 1);
-	recv_to(&other, 0, 100, 2);
 	recv_to(&first, 0, 100, 3);
-	post(other.srqn, HCA_WR_SEND, 100, 1);
-	post(other.srqn, HCA_WR_SEND, 100, 2);
 	post(first.srqn, HCA_WR_SEND, 100, 3);
 	run();
-	ok = b.events[HCA_EVENT_CQ_ERR] == 1 && b.events[HCA_EVENT_QP_FATAL] == 1 && state_of(&b) == HCA_QPS_ERR;
-	shared_end(&other);
-	hca_soft_cq_destroy(other.cq);
+	ok = full_cq_failed();
+	full_cq_end(&other);
 	return ok;
 }
 
