@@ -354,13 +354,16 @@ int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *
 	const char *why = !split.shard ? "out of memory" : shard_obstacle(t);
 	int rc;
 
-	rc = why || leafs < at->count ? -EINVAL : shard_split(t, &split);
-	if (rc && !why && leafs < at->count)
+	if (!why && leafs < at->count) {
 		snprintf(err, err_len,
 			 "a topology with fewer leaf switches (%u), which are those with hosts, than shards cannot be "
 			 "split into shards",
 			 leafs);
-	else if (rc)
+		free(split.shard);
+		return -EINVAL;
+	}
+	rc = why ? -EINVAL : shard_split(t, &split);
+	if (rc)
 		snprintf(err, err_len, "%s", why ?: "out of memory");
 	free(split.shard);
 	return rc;
