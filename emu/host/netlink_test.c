@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of netlink sockets: dumps and writes that take turns, the queue of what is not read, events. */
-#include <errno.h>
 #include <linux/rtnetlink.h>
 #include <rdma/rdma_netlink.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-#include "emu/host/fixture.h"
 #include "emu/host/netlink.h"
-#include "emu/lib/passed.h"
+#include "emu/host/program_fixture.h"
 #include "emu/lib/row.h"
 #include "emu/wire/smp.h"
 
@@ -28,74 +24,6 @@ static bool address(const struct uv_host *host, u32 n, struct uv_address *a)
 {
 	*a = (struct uv_address){ .ip = ip_addr_v4(0x0a000001), .len = 8, .port = 1, .netdev = "eth0" };
 	return !n;
-}
-
-/* What a program has: a connection, and its end of the pair. */
-struct program {
-	int rpc, fd;
-	u8 answer[UV_MESSAGE_MAX];
-};
-
-static void begin(struct program *p, u32 op, u32 arg, const void *data, size_t len)
-{
-	struct uv_request req = { op, arg };
-	struct iovec iov[2] = { { &req, sizeof(req) }, { (void *)(uintptr_t)data, len } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-
-	if (sendmsg(p->rpc, &msg, 0) < 0)
-		abort();
-}
-
-/* The result of a request; -EINPROGRESS: there is none yet. */
-static int result_of(struct program *p)
-{
-	struct iovec iov = { p->answer, sizeof(p->answer) };
-	struct uv_answer a;
-	int fds[2];
-	u32 n;
-
-	if (passed_recv(p->rpc, &iov, fds, 2, &n) < (ssize_t)sizeof(a))
-		return -EINPROGRESS;
-	memcpy(&a, p->answer, sizeof(a));
-	if (n)
-		p->fd = fds[0];
-	if (n > 1)
-		close(fds[1]);
-	return a.result;
-}
-
-static int call(struct program *p, u32 op, u32 arg, const void *data, size_t len)
-{
-	u32 i;
-	int result;
-
-	begin(p, op, arg, data, len);
-	for (i = 0; i < 10000; i++) {
-		result = result_of(p);
-		if (result != -EINPROGRESS)
-			return result;
-		desk_run(&d, 1);
-	}
-	return -ETIMEDOUT;
-}
-
-static void program_open(struct program *p, u32 kind, u32 unit)
-{
-	struct uv_open o = { .kind = kind, .unit = unit, .host = "t" };
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-
-	p->fd = -1;
-	p->rpc = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/uverbs-test-%d", (int)getpid());
-	if (connect(p->rpc, (struct sockaddr *)&sa, sizeof(sa)) || call(p, UV_OPEN, 0, &o, sizeof(o)) || p->fd < 0)
-		abort();
-}
-
-static void program_close(struct program *p)
-{
-	close(p->fd);
-	close(p->rpc);
-	desk_run(&d, NSEC_PER_MSEC);
 }
 
 /* A write of @n equal requests. */
@@ -192,34 +120,34 @@ static void test_dump(void)
 	struct ib_uverbs_alloc_pd pd = { 0 };
 	u32 len, i, ok = 0;
 
-	program_open(&verbs, UV_UVERBS, 0);
-	program_open(&nl, UV_NETLINK, NETLINK_RDMA);
+	program_open(&verbs, &d, UV_UVERBS, 0);
+	program_open(&nl, &d, UV_NETLINK, NETLINK_RDMA);
 	hdr.in_words = (sizeof(hdr) + sizeof(pd)) / 4;
 	hdr.out_words = sizeof(struct ib_uverbs_alloc_pd_resp) / 4;
 	memcpy(buf, &hdr, sizeof(hdr));
 	memcpy(buf + sizeof(hdr), &pd, sizeof(pd));
 	for (i = 0; i < PDS; i++)
-		ok += call(&verbs, UV_WRITE, 0, buf, sizeof(hdr) + sizeof(pd)) > 0;
+		ok += program_call(&verbs, UV_WRITE, 0, buf, sizeof(hdr) + sizeof(pd)) > 0;
 	row(1, "objects", ok == PDS);
 	len = message(buf, LIST_PDS, NLM_F_DUMP, 1);
-	begin(&nl, UV_WRITE, 0, buf, len);
-	for (i = 0; i < 10 && result_of(&nl) == -EINPROGRESS; i++)
+	program_request(nl.rpc, UV_WRITE, 0, buf, len);
+	for (i = 0; i < 10 && program_result(&nl) == -EINPROGRESS; i++)
 		loop_run_idle(d.loop, loop_now(d.loop).ns);
 	look(&nl, &s, ~0u);
 	row(2, "one turn of the dump", s.objects > 100 && s.objects < PDS && !s.done);
-	row(3, "a second dump meanwhile: busy", call(&nl, UV_WRITE, 0, buf, len) == (int)len);
+	row(3, "a second dump meanwhile: busy", program_call(&nl, UV_WRITE, 0, buf, len) == (int)len);
 	look_all(&nl, &s);
 	row(4, "each object once", s.objects == PDS && s.done == 1);
 	row(5, "and one error", s.errors == 1 && s.error == -EBUSY);
 	s = (struct seen){ 0 };
 	for (i = 0; i < 20; i++) { /* nobody reads: a dump at a time, and the others are refused */
-		if (call(&nl, UV_WRITE, 0, buf, len) < 0)
+		if (program_call(&nl, UV_WRITE, 0, buf, len) < 0)
 			break;
 	}
 	desk_run(&d, NSEC_PER_MSEC);
 	look_all(&nl, &s);
 	row(6, "a reader that comes late gets whole dumps", s.done && s.objects == s.done * PDS);
-	call(&nl, UV_WRITE, 0, buf, len);
+	program_call(&nl, UV_WRITE, 0, buf, len);
 	shutdown(nl.fd, SHUT_RDWR);
 	desk_run(&d, NSEC_PER_MSEC);
 	row(7, "a dump ends with its reader", true);
@@ -235,31 +163,32 @@ static void test_requests(void)
 	u32 len, i;
 	int result = -EINPROGRESS, other = -EINPROGRESS;
 
-	program_open(&nl, UV_NETLINK, NETLINK_ROUTE);
-	program_open(&again, UV_NETLINK, NETLINK_ROUTE);
+	program_open(&nl, &d, UV_NETLINK, NETLINK_ROUTE);
+	program_open(&again, &d, UV_NETLINK, NETLINK_ROUTE);
 	len = message(buf, RTM_GETLINK, 0, REQUESTS); /* of no interface */
-	begin(&nl, UV_WRITE, 0, buf, len);
-	begin(&again, UV_WRITE, 0, buf, len);
+	program_request(nl.rpc, UV_WRITE, 0, buf, len);
+	program_request(again.rpc, UV_WRITE, 0, buf, len);
 	loop_run_idle(d.loop, loop_now(d.loop).ns);
 	look(&nl, &s, ~0u);
-	row(20, "some requests of a write in a turn", s.errors && s.errors < REQUESTS / 4 && result_of(&nl) == result);
+	row(20, "some requests of a write in a turn",
+	    s.errors && s.errors < REQUESTS / 4 && program_result(&nl) == result);
 	for (i = 0; i < 1000 && (result == -EINPROGRESS || other == -EINPROGRESS); i++) {
 		desk_run(&d, 1);
 		look(&nl, &s, ~0u);
-		result = result == -EINPROGRESS ? result_of(&nl) : result;
-		other = other == -EINPROGRESS ? result_of(&again) : other;
+		result = result == -EINPROGRESS ? program_result(&nl) : result;
+		other = other == -EINPROGRESS ? program_result(&again) : other;
 	}
 	row(21, "all are answered", s.errors == REQUESTS && s.error == -EINVAL && result == (int)len);
 	row(22, "another socket that nobody reads", other == -ENOBUFS || other == (int)len);
 	s = (struct seen){ 0 };
-	for (i = 0; i < 10 && call(&again, UV_WRITE, 0, buf, len) == (int)len;)
+	for (i = 0; i < 10 && program_call(&again, UV_WRITE, 0, buf, len) == (int)len;)
 		i++;
 	row(23, "it is full at last", i < 10);
 	look_all(&again, &s);
 	row(24, "what was answered is there", s.errors > 500 && s.error == -EINVAL);
-	row(25, "and the socket works", call(&again, UV_WRITE, 0, buf, message(buf, RTM_GETLINK, 0, 1)) > 0);
-	row(26, "an empty message", call(&again, UV_WRITE, 0, buf, sizeof(struct sockaddr_nl)) == -ENODATA);
-	begin(&nl, UV_WRITE, 0, buf, message(buf, RTM_GETLINK, 0, REQUESTS));
+	row(25, "and the socket works", program_call(&again, UV_WRITE, 0, buf, message(buf, RTM_GETLINK, 0, 1)) > 0);
+	row(26, "an empty message", program_call(&again, UV_WRITE, 0, buf, sizeof(struct sockaddr_nl)) == -ENODATA);
+	program_request(nl.rpc, UV_WRITE, 0, buf, message(buf, RTM_GETLINK, 0, REQUESTS));
 	loop_run_idle(d.loop, loop_now(d.loop).ns);
 	program_close(&nl); /* while its write is deferred */
 	program_close(&again);
@@ -277,12 +206,12 @@ static void test_events(void)
 	struct program nl, deaf;
 	struct seen s = { 0 };
 
-	program_open(&nl, UV_NETLINK, NETLINK_ROUTE);
-	program_open(&deaf, UV_NETLINK, NETLINK_ROUTE);
+	program_open(&nl, &d, UV_NETLINK, NETLINK_ROUTE);
+	program_open(&deaf, &d, UV_NETLINK, NETLINK_ROUTE);
 	event(WIRE_PORT_ERR, PORT_STATE_DOWN);
 	look(&nl, &s, ~0u);
 	row(40, "no events without a group", !s.messages);
-	row(41, "membership", !call(&nl, UV_IOCTL, RTMGRP_LINK, NULL, 0));
+	row(41, "membership", !program_call(&nl, UV_IOCTL, RTMGRP_LINK, NULL, 0));
 	event(WIRE_PORT_ACTIVE, PORT_STATE_ACTIVE);
 	event(WIRE_PORT_LID_CHANGE, PORT_STATE_ACTIVE);
 	look(&nl, &s, ~0u);
@@ -290,7 +219,7 @@ static void test_events(void)
 	uv_server_unplug(d.server, &d.host, true);
 	look(&nl, &s, ~0u);
 	row(43, "the device goes", s.messages == 2 && s.del_links == 1);
-	call(&nl, UV_IOCTL, RTMGRP_LINK | RTMGRP_IPV4_IFADDR, NULL, 0);
+	program_call(&nl, UV_IOCTL, RTMGRP_LINK | RTMGRP_IPV4_IFADDR, NULL, 0);
 	event(WIRE_PORT_ERR, PORT_STATE_DOWN);
 	look(&nl, &s, ~0u);
 	row(44, "no events of a removed device", s.messages == 2);
@@ -301,7 +230,7 @@ static void test_events(void)
 	uv_server_unplug(d.server, &d.host, false);
 	look(&nl, &s, ~0u);
 	row(46, "which goes first", s.messages == 8 && s.del_links == 2 && s.del_addresses == 1);
-	call(&nl, UV_IOCTL, 0, NULL, 0);
+	program_call(&nl, UV_IOCTL, 0, NULL, 0);
 	event(WIRE_PORT_ACTIVE, PORT_STATE_ACTIVE);
 	look(&nl, &s, ~0u);
 	row(47, "none after it has left", s.messages == 8);
