@@ -256,16 +256,6 @@ static void test_late_end(void)
 	close_both();
 }
 
-static struct fault *arm(const struct side *s, const char *text)
-{
-	char err[300] = "";
-	struct fault *ft = fault_add(siw_faults(s->hca), text, err, sizeof(err));
-
-	if (!ft)
-		printf("%s: %s\n", text, err);
-	return ft;
-}
-
 /* Faults of MPA frames, and of the link while a connection is established. */
 static void test_faults(void)
 {

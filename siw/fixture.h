@@ -12,6 +12,7 @@
 #include "siw/siw_internal.h"
 
 #define SIZE (1u << 20)
+#define MS   (1000ull * 1000)
 
 struct side {
 	struct wire_port port;
@@ -159,6 +160,11 @@ static inline int next(struct side *s, struct hca_cqe *c)
 	return hca_soft_cq_poll(s->cq, c, 1) ? c->status : -1;
 }
 
+static inline void later(u64 ns)
+{
+	loop_run_idle(loop, loop_now(loop).ns + ns);
+}
+
 static inline u64 at(const struct side *s, u32 off)
 {
 	return (u64)(uintptr_t)(s->mem + off);
@@ -184,12 +190,50 @@ static inline int open_raw(void)
 	return fds[1];
 }
 
+/* Writes one FPDU; the payload is a pattern that continues at offset @from. */
+static inline u32 fpdu_build(u8 *at, const struct iwarp_ctrl *c, const void *rest, u32 rest_len, u32 from, u32 payload)
+{
+	u32 ulpdu = sizeof(*c) - IWARP_LEN_SIZE + rest_len + payload, body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE;
+	struct iwarp_ctrl ctrl = *c;
+	__le32 crc;
+
+	ctrl.len = cpu_to_be16((u16)ulpdu);
+	memset(at, 0, body);
+	memcpy(at, &ctrl, sizeof(ctrl));
+	memcpy(at + sizeof(ctrl), rest, rest_len);
+	for (; payload; payload--, from++)
+		at[body - iwarp_pad(ulpdu) - payload] = (u8)(from * 7 + 1);
+	crc = iwarp_crc(at, body, terms.crc);
+	memcpy(at + body, &crc, sizeof(crc));
+	return body + IWARP_CRC_SIZE;
+}
+
+static inline u32 send_build(u8 *at, u32 msn, u32 mo, u32 payload, bool last)
+{
+	const struct iwarp_untagged u = { .c = { .ddp = DDP_VERSION | (last ? DDP_LAST : 0),
+						 .rdmap = RDMAP_VERSION | RDMAP_SEND },
+					  .msn = cpu_to_be32(msn),
+					  .mo = cpu_to_be32(mo) };
+
+	return fpdu_build(at, &u.c, &u.inv_stag, sizeof(u) - sizeof(u.c), mo, payload);
+}
+
 static inline bool answered(int fd, enum iwarp_error err)
 {
 	struct iwarp_terminate t;
 
 	return recv(fd, &t, sizeof(t), MSG_DONTWAIT) == sizeof(t) && t.u.c.rdmap == (RDMAP_VERSION | RDMAP_TERMINATE) &&
 	       be32_to_cpu(t.u.qn) == DDP_QN_TERMINATE && (t.layer_type << 8 | t.code) == (int)err;
+}
+
+static inline struct fault *arm(const struct side *s, const char *text)
+{
+	char err[300] = "";
+	struct fault *ft = fault_add(siw_faults(s->hca), text, err, sizeof(err));
+
+	if (!ft)
+		printf("%s: %s\n", text, err);
+	return ft;
 }
 
 #endif

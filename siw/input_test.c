@@ -17,7 +17,7 @@
 static const struct mpa_terms plain = { .initiator = true, .ird = 4, .ord = 4 };
 static u8 bytes[STREAM];
 
-static int open_input(const struct mpa_terms *t)
+static int open_infpdu_build(const struct mpa_terms *t)
 {
 	int fd;
 
@@ -52,24 +52,6 @@ static bool feed(const u8 *p, u32 len)
 	return a.qp->fd.fd >= 0;
 }
 
-/* Writes one FPDU; the payload is a pattern that continues at offset @to. */
-static u32 put(u8 *at, const struct iwarp_ctrl *c, const void *rest, u32 rest_len, u32 from, u32 payload)
-{
-	u32 ulpdu = sizeof(*c) - IWARP_LEN_SIZE + rest_len + payload, body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE;
-	struct iwarp_ctrl ctrl = *c;
-	__le32 crc;
-
-	ctrl.len = cpu_to_be16((u16)ulpdu);
-	memset(at, 0, body);
-	memcpy(at, &ctrl, sizeof(ctrl));
-	memcpy(at + sizeof(ctrl), rest, rest_len);
-	for (; payload; payload--, from++)
-		at[body - iwarp_pad(ulpdu) - payload] = (u8)(from * 7 + 1);
-	crc = iwarp_crc(at, body, terms.crc);
-	memcpy(at + body, &crc, sizeof(crc));
-	return body + IWARP_CRC_SIZE;
-}
-
 static u32 tagged_build(u8 *at, u8 opcode, u32 stag, u64 to, u32 from, u32 payload, bool last)
 {
 	const struct iwarp_tagged t = { .c = { .ddp = DDP_TAGGED | DDP_VERSION | (last ? DDP_LAST : 0),
@@ -77,17 +59,7 @@ static u32 tagged_build(u8 *at, u8 opcode, u32 stag, u64 to, u32 from, u32 paylo
 					.stag = cpu_to_be32(stag),
 					.to = cpu_to_be64(to) };
 
-	return put(at, &t.c, &t.stag, sizeof(t) - sizeof(t.c), from, payload);
-}
-
-static u32 send_build(u8 *at, u32 msn, u32 mo, u32 payload, bool last)
-{
-	const struct iwarp_untagged u = { .c = { .ddp = DDP_VERSION | (last ? DDP_LAST : 0),
-						 .rdmap = RDMAP_VERSION | RDMAP_SEND },
-					  .msn = cpu_to_be32(msn),
-					  .mo = cpu_to_be32(mo) };
-
-	return put(at, &u.c, &u.inv_stag, sizeof(u) - sizeof(u.c), mo, payload);
+	return fpdu_build(at, &t.c, &t.stag, sizeof(t) - sizeof(t.c), from, payload);
 }
 
 static bool is_pattern(const u8 *p, u32 len)
@@ -160,7 +132,7 @@ static void test_cuts(int base, const struct mpa_terms *t)
 	u32 len = 1, cut, ok = 0, steps = 0;
 
 	for (cut = 1; cut < len || cut == 1; cut++) {
-		int fd = open_input(t);
+		int fd = open_infpdu_build(t);
 		u32 at_ = 0, n;
 
 		len = put_all(bytes);
@@ -170,7 +142,7 @@ static void test_cuts(int base, const struct mpa_terms *t)
 		side_close(&a);
 		close(fd);
 
-		fd = open_input(t);
+		fd = open_infpdu_build(t);
 		len = put_all(bytes);
 		post_inbox();
 		for (; at_ < len; at_ += n) {
@@ -189,7 +161,7 @@ static void test_cuts(int base, const struct mpa_terms *t)
 static void test_direct(void)
 {
 	struct iovec iov[SIW_PIECES];
-	int fd = open_input(&plain);
+	int fd = open_infpdu_build(&plain);
 	u32 len = tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true), room;
 
 	len += tagged_build(bytes + len, RDMAP_WRITE, a.rkey, at(&a, 500), 500, 500, true);
@@ -209,7 +181,7 @@ static void test_direct(void)
 /* Header errors are detected before the payload is received, and none of it is written. */
 static void test_invalid_headers(void)
 {
-	int fd = open_input(&plain);
+	int fd = open_infpdu_build(&plain);
 	struct hca_cqe c;
 
 	tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, SIZE - 499), 0, 500, true);
@@ -218,13 +190,13 @@ static void test_invalid_headers(void)
 	side_close(&a);
 	close(fd);
 
-	fd = open_input(&plain);
+	fd = open_infpdu_build(&plain);
 	tagged_build(bytes, RDMAP_WRITE, a.ro_rkey, at(&a, 0), 0, 500, true);
 	row(41, "WRITE to a read-only region", !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_ACCESS) && !a.mem[0]);
 	side_close(&a);
 	close(fd);
 
-	fd = open_input(&plain);
+	fd = open_infpdu_build(&plain);
 	post_recv(&a, 0, 499);
 	send_build(bytes, 1, 0, 500, true);
 	row(42, "SEND longer than the receive: Terminate",
@@ -233,7 +205,7 @@ static void test_invalid_headers(void)
 	side_close(&a);
 	close(fd);
 
-	fd = open_input(&plain);
+	fd = open_infpdu_build(&plain);
 	tagged_build(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
 	row(44, "READ response without a request",
 	    !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_OPCODE) && !a.mem[0]);
@@ -244,7 +216,7 @@ static void test_invalid_headers(void)
 /* The key is invalidated while the payload is being received. */
 static void test_revoked(void)
 {
-	int fd = open_input(&plain);
+	int fd = open_infpdu_build(&plain);
 	struct hca_cqe c;
 
 	tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
@@ -256,7 +228,7 @@ static void test_revoked(void)
 	side_close(&a);
 	close(fd);
 
-	fd = open_input(&plain);
+	fd = open_infpdu_build(&plain);
 	post_recv(&a, 0, 500);
 	send_build(bytes, 1, 0, 500, true);
 	row(53, "SEND, a part of its payload", feed(bytes, 20 + 100));
@@ -268,7 +240,7 @@ static void test_revoked(void)
 	side_close(&a);
 	close(fd);
 
-	fd = open_input(&plain);
+	fd = open_infpdu_build(&plain);
 	post(&a, HCA_WR_RDMA_READ, 0, 0, 500, 9, 0);
 	loop_run_idle(loop, 0);
 	recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT); /* the READ request */
@@ -282,7 +254,7 @@ static void test_revoked(void)
 	side_close(&a);
 	close(fd);
 
-	fd = open_input(&plain);
+	fd = open_infpdu_build(&plain);
 	tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
 	row(59, "the peer closes inside the payload",
 	    feed(bytes, 16 + 100) && !siw_input_received(a.qp, 400, 0) && a.closed == -ECONNRESET);
@@ -294,7 +266,7 @@ static void test_revoked(void)
 static void test_unwritable(void)
 {
 	void *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fd = open_input(&plain);
+	int fd = open_infpdu_build(&plain);
 	u32 key, rkey, len;
 
 	hca_mr_reg(a.ctx, a.pdn, (u64)(uintptr_t)p, (u64)(uintptr_t)p, 8192, 0xf, &key, &rkey);
@@ -319,7 +291,7 @@ static void test_repeated(void)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(t); i++) {
-		int fd = open_input(t[i]);
+		int fd = open_infpdu_build(t[i]);
 		u32 len;
 
 		post_recv(&a, 0, 100);
@@ -338,7 +310,7 @@ static void test_repeated(void)
 static void test_malformed_receive(void)
 {
 	struct hca_recv_wr wr = { .token = 7, .num_sge = 2 };
-	int fd = open_input(&plain);
+	int fd = open_infpdu_build(&plain);
 	struct hca_cqe c;
 
 	wr.sge[0] = wr.sge[1] = (struct hca_sge){ at(&a, 0), 64, a.lkey };
@@ -361,7 +333,7 @@ static void test_many(void)
 {
 	static const struct mpa_terms with_crc = { .initiator = true, .crc = true, .ird = 4, .ord = 4 };
 	static u8 burst[64 * MANY];
-	int fd = open_input(&with_crc);
+	int fd = open_infpdu_build(&with_crc);
 	u32 i, len = 0, ok = 0;
 	struct hca_cqe c;
 
@@ -406,7 +378,7 @@ static int open_late(void)
 	int fd;
 
 	dma = &late_dma;
-	fd = open_input(&with_crc);
+	fd = open_infpdu_build(&with_crc);
 	dma = &hca_local_dma;
 	return fd;
 }
@@ -421,7 +393,7 @@ static u32 read_request_build(u8 *p, u32 stag, u64 from, u32 len)
 				      .source_stag = cpu_to_be32(stag),
 				      .source_to = cpu_to_be64(from) };
 
-	return put(p, &r.u.c, &r.u.inv_stag, sizeof(r) - sizeof(r.u.c), 0, 0);
+	return fpdu_build(p, &r.u.c, &r.u.inv_stag, sizeof(r) - sizeof(r.u.c), 0, 0);
 }
 
 static u32 terminate_build(u8 *p, enum iwarp_error err)
@@ -433,7 +405,7 @@ static u32 terminate_build(u8 *p, enum iwarp_error err)
 					   .layer_type = (u8)(err >> 8),
 					   .code = (u8)err };
 
-	return put(p, &t.u.c, &t.u.inv_stag, sizeof(t) - sizeof(t.u.c), 0, 0);
+	return fpdu_build(p, &t.u.c, &t.u.inv_stag, sizeof(t) - sizeof(t.u.c), 0, 0);
 }
 
 /* The order of events while moves to memory are pending. */
@@ -666,7 +638,7 @@ static u32 send_inv_build(u8 *p, u32 stag)
 					  .inv_stag = cpu_to_be32(stag),
 					  .msn = cpu_to_be32(1) };
 
-	return put(p, &u.c, &u.inv_stag, sizeof(u) - sizeof(u.c), 0, 0);
+	return fpdu_build(p, &u.c, &u.inv_stag, sizeof(u) - sizeof(u.c), 0, 0);
 }
 
 /* The second SEND to it. */

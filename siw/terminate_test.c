@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Terminate (RFC 5040, 4.8, 7): which headers of the segment in error it returns, by error. */
+/*
+ * Terminate (RFC 5040, 4.8, 7): a row per rule that a peer violates, with the error that ends the stream; and which
+ * headers of the segment in error the Terminate returns, by error.
+ */
+#include <errno.h>
 #include <unistd.h>
 
 #include "emu/lib/row.h"
@@ -7,7 +11,179 @@
 
 #define TAGGED   (DDP_TAGGED | DDP_LAST | DDP_VERSION)
 #define UNTAGGED (DDP_LAST | DDP_VERSION)
+#define RDMAP(o) (RDMAP_VERSION | RDMAP_##o)
 #define LENGTH   9000 /* of a payload that is received in parts */
+
+/* An invalid FPDU, the error in the Terminate that answers it, and the counter. */
+struct bad {
+	const char *what;
+	u8 ddp, rdmap;
+	u32 w[4]; /* tagged: STag, high and low half of the offset; untagged: STag, queue, MSN, offset */
+	u32 payload;
+	enum iwarp_error answer;
+	enum siw_counter counter;
+	bool recv; /* a receive of 16 bytes is posted */
+	u32 len;   /* of the ULPDU, 0: the correct length */
+	bool bad_crc;
+};
+
+#define MEM     0xffffffff /* replaced by the address of the memory */
+#define RKEY    0xfffffffe
+#define RO_RKEY 0xfffffffd
+
+static const struct bad bads[] = {
+	{ "a wrong CRC", UNTAGGED, RDMAP(SEND), { 0, 0, 1, 0 }, 4, MPA_ERR_CRC, SIW_CTR_CRC, true, 0, true },
+	{ "a ULPDU of one byte", UNTAGGED, RDMAP(SEND), { 0, 0, 1, 0 }, 4, MPA_ERR_LENGTH, SIW_CTR_LENGTH, true, 1 },
+	{ "truncated untagged header",
+	  UNTAGGED,
+	  RDMAP(SEND),
+	  { 0, 0, 1, 0 },
+	  4,
+	  MPA_ERR_LENGTH,
+	  SIW_CTR_LENGTH,
+	  true,
+	  10 },
+	{ "truncated tagged header",
+	  TAGGED,
+	  RDMAP(WRITE),
+	  { RKEY, 0, MEM },
+	  4,
+	  MPA_ERR_LENGTH,
+	  SIW_CTR_LENGTH,
+	  false,
+	  10 },
+	{ "DDP version 0", DDP_LAST, RDMAP(SEND), { 0, 0, 1, 0 }, 4, DDP_ERR_U_VERSION, SIW_CTR_DDP_UNTAGGED, true },
+	{ "tagged, version 2",
+	  DDP_TAGGED | DDP_LAST | 2,
+	  RDMAP(WRITE),
+	  { RKEY, 0, MEM },
+	  4,
+	  DDP_ERR_T_VERSION,
+	  SIW_CTR_DDP_TAGGED },
+	{ "RDMAP version 0", UNTAGGED, RDMAP_SEND, { 0, 0, 1, 0 }, 4, RDMAP_ERR_VERSION, SIW_CTR_RDMAP, true },
+	{ "queue 3", UNTAGGED, RDMAP(SEND), { 0, 3, 1, 0 }, 4, DDP_ERR_U_QN, SIW_CTR_DDP_UNTAGGED, true },
+	{ "a past MSN", UNTAGGED, RDMAP(SEND), { 0, 0, 0, 0 }, 4, DDP_ERR_U_MSN, SIW_CTR_DDP_UNTAGGED, true },
+	{ "a future MSN", UNTAGGED, RDMAP(SEND), { 0, 0, 2, 0 }, 4, DDP_ERR_U_MSN, SIW_CTR_DDP_UNTAGGED, true },
+	{ "MO beyond the bytes received",
+	  UNTAGGED,
+	  RDMAP(SEND),
+	  { 0, 0, 1, 4 },
+	  4,
+	  DDP_ERR_U_MO,
+	  SIW_CTR_DDP_UNTAGGED,
+	  true },
+	{ "no receive", UNTAGGED, RDMAP(SEND), { 0, 0, 1, 0 }, 4, DDP_ERR_U_NO_BUFFER, SIW_CTR_DDP_UNTAGGED },
+	{ "a message longer than the receive",
+	  UNTAGGED,
+	  RDMAP(SEND),
+	  { 0, 0, 1, 0 },
+	  20,
+	  DDP_ERR_U_TOO_LONG,
+	  SIW_CTR_DDP_UNTAGGED,
+	  true },
+	{ "SEND on queue 1", UNTAGGED, RDMAP(SEND), { 0, 1, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
+	{ "an untagged WRITE", UNTAGGED, RDMAP(WRITE), { 0, 0, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
+	{ "a tagged SEND", TAGGED, RDMAP(SEND), { RKEY, 0, MEM }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP },
+	{ "opcode 8", UNTAGGED, RDMAP_VERSION | 8, { 0, 0, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
+	{ "WRITE to an invalid STag",
+	  TAGGED,
+	  RDMAP(WRITE),
+	  { 0x77777700, 0, MEM },
+	  4,
+	  DDP_ERR_T_STAG,
+	  SIW_CTR_DDP_TAGGED },
+	{ "a WRITE to a region that is read only",
+	  TAGGED,
+	  RDMAP(WRITE),
+	  { RO_RKEY, 0, MEM },
+	  4,
+	  RDMAP_ERR_ACCESS,
+	  SIW_CTR_RDMAP },
+	{ "a WRITE outside the region",
+	  TAGGED,
+	  RDMAP(WRITE),
+	  { RKEY, 0, 16 },
+	  4,
+	  DDP_ERR_T_BOUNDS,
+	  SIW_CTR_DDP_TAGGED },
+	{ "READ response without a request",
+	  TAGGED,
+	  RDMAP(READ_RESPONSE),
+	  { RKEY, 0, MEM },
+	  4,
+	  RDMAP_ERR_OPCODE,
+	  SIW_CTR_RDMAP },
+	{ "READ request of an invalid length",
+	  UNTAGGED,
+	  RDMAP(READ_REQUEST),
+	  { 0, 1, 1, 0 },
+	  4,
+	  DDP_ERR_U_MO,
+	  SIW_CTR_DDP_UNTAGGED },
+	{ "READ of an invalid STag", UNTAGGED, RDMAP(READ_REQUEST), { 0, 1, 1, 0 }, 28, RDMAP_ERR_STAG, SIW_CTR_RDMAP },
+	{ "Invalidate of an invalid STag",
+	  UNTAGGED,
+	  RDMAP(SEND_INV),
+	  { 0x77777700, 0, 1, 0 },
+	  4,
+	  RDMAP_ERR_CANNOT_INVALIDATE,
+	  SIW_CTR_RDMAP,
+	  true },
+};
+
+static u32 bad_word(const struct side *s, u32 v)
+{
+	return v == RKEY ? s->rkey : v == RO_RKEY ? s->ro_rkey : v;
+}
+
+static u32 bad_build(const struct side *s, const struct bad *t, u8 *p)
+{
+	bool tagged = t->ddp & DDP_TAGGED;
+	u32 hdr = tagged ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged);
+	u32 ulpdu = t->len ? t->len : hdr - IWARP_LEN_SIZE + t->payload, body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE,
+	    i;
+	struct iwarp_ctrl c = { .len = cpu_to_be16((u16)ulpdu), .ddp = t->ddp, .rdmap = t->rdmap };
+	__le32 crc;
+
+	memset(p, 1, 128);
+	memcpy(p, &c, sizeof(c));
+	for (i = 0; i < (tagged ? 3 : 4); i++) {
+		__be32 w = cpu_to_be32(bad_word(s, t->w[i]));
+
+		memcpy(p + sizeof(c) + 4 * i, &w, sizeof(w));
+	}
+	if (tagged && t->w[2] == MEM) {
+		__be64 to = cpu_to_be64(at(s, 0));
+
+		memcpy(p + sizeof(c) + 4, &to, sizeof(to));
+	}
+	crc = iwarp_crc(p, body, true);
+	memcpy(p + body, &crc, sizeof(crc));
+	p[body] ^= t->bad_crc;
+	return body + IWARP_CRC_SIZE;
+}
+
+static void test_errors(void)
+{
+	u8 fpdu[128];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bads); i++) {
+		const struct bad *t = &bads[i];
+		int fd = open_raw();
+		u32 n = bad_build(&a, t, fpdu);
+		bool ok;
+
+		if (t->recv)
+			post_recv(&a, 0, 16);
+		ok = send(fd, fpdu, n, 0) == (ssize_t)n;
+		loop_run_idle(loop, 0);
+		row(100 + (int)i, t->what,
+		    ok && answered(fd, t->answer) && siw_counter(a.hca, t->counter) == 1 && a.closed == -EPROTO);
+		side_close(&a);
+		close(fd);
+	}
+}
 
 static struct iwarp_untagged untagged(u8 ddp, u8 rdmap, u32 qn, u32 payload)
 {
@@ -26,7 +202,7 @@ static struct iwarp_tagged tagged(u32 stag, u32 payload)
 	return (struct iwarp_tagged){
 		.c = { .len = cpu_to_be16((u16)(sizeof(struct iwarp_tagged) - IWARP_LEN_SIZE + payload)),
 		       .ddp = TAGGED,
-		       .rdmap = RDMAP_VERSION | RDMAP_WRITE },
+		       .rdmap = RDMAP(WRITE) },
 		.stag = cpu_to_be32(stag),
 		.to = cpu_to_be64(at(&a, 0)),
 	};
@@ -84,17 +260,16 @@ static void test_received(void)
 		u8 headers;
 		u32 n;
 	} rows[] = {
-		{ "SEND without a receive: length and DDP header", UNTAGGED, RDMAP_VERSION | RDMAP_SEND, 0,
-		  DDP_ERR_U_NO_BUFFER, TERM_LENGTH | TERM_DDP, 20 },
-		{ "an STag that cannot be invalidated", UNTAGGED, RDMAP_VERSION | RDMAP_SEND_INV, 0,
-		  RDMAP_ERR_CANNOT_INVALIDATE, TERM_LENGTH | TERM_DDP, 20 },
-		{ "READ of an invalid STag: the RDMAP header, too", UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, 1,
-		  RDMAP_ERR_STAG, TERM_LENGTH | TERM_DDP | TERM_RDMAP, 48 },
-		{ "an unknown queue", UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, 3, DDP_ERR_U_QN,
+		{ "SEND without a receive: length and DDP header", UNTAGGED, RDMAP(SEND), 0, DDP_ERR_U_NO_BUFFER,
 		  TERM_LENGTH | TERM_DDP, 20 },
+		{ "an STag that cannot be invalidated", UNTAGGED, RDMAP(SEND_INV), 0, RDMAP_ERR_CANNOT_INVALIDATE,
+		  TERM_LENGTH | TERM_DDP, 20 },
+		{ "READ of an invalid STag: the RDMAP header, too", UNTAGGED, RDMAP(READ_REQUEST), 1, RDMAP_ERR_STAG,
+		  TERM_LENGTH | TERM_DDP | TERM_RDMAP, 48 },
+		{ "an unknown queue", UNTAGGED, RDMAP(READ_REQUEST), 3, DDP_ERR_U_QN, TERM_LENGTH | TERM_DDP, 20 },
 		{ "an unknown opcode: no headers", UNTAGGED, RDMAP_VERSION | 8, 0, RDMAP_ERR_OPCODE },
 		{ "an unknown version of RDMAP: no headers", UNTAGGED, RDMAP_SEND, 0, RDMAP_ERR_VERSION },
-		{ "an unknown version of DDP: no headers", DDP_LAST, RDMAP_VERSION | RDMAP_SEND, 0, DDP_ERR_U_VERSION },
+		{ "an unknown version of DDP: no headers", DDP_LAST, RDMAP(SEND), 0, DDP_ERR_U_VERSION },
 	};
 	u32 i;
 
@@ -146,7 +321,7 @@ static void test_late(void)
 static void test_response(void)
 {
 	int fd = open_raw();
-	const struct iwarp_read r = { .u = untagged(UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, DDP_QN_READ,
+	const struct iwarp_read r = { .u = untagged(UNTAGGED, RDMAP(READ_REQUEST), DDP_QN_READ,
 						    sizeof(r) - sizeof(r.u)),
 				      .sink_stag = cpu_to_be32(5),
 				      .sink_to = cpu_to_be64(1ull << 40),
@@ -176,8 +351,8 @@ static void test_depths(void)
 
 	terms.ird = terms.ord = 0;
 	row(50, "READ with an IRD of 0",
-	    untagged_error(UNTAGGED, RDMAP_VERSION | RDMAP_READ_REQUEST, DDP_QN_READ, DDP_ERR_U_NO_BUFFER,
-			   TERM_LENGTH | TERM_DDP, 20));
+	    untagged_error(UNTAGGED, RDMAP(READ_REQUEST), DDP_QN_READ, DDP_ERR_U_NO_BUFFER, TERM_LENGTH | TERM_DDP,
+			   20));
 	fd = open_raw();
 	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
 	post(&a, HCA_WR_RDMA_READ, 0, 0, 4, 7, 0);
@@ -194,6 +369,7 @@ static void test_depths(void)
 int main(void)
 {
 	loop = loop_create_virtual();
+	test_errors();
 	test_received();
 	test_tagged();
 	test_late();
