@@ -268,7 +268,8 @@ static void test_revoked_response(void)
 	loop_run_idle(loop, 0);
 	row(62, "the region is invalidated", reused[0] == 0xee);
 	n = recv(fd, got, sizeof(got), MSG_DONTWAIT | MSG_PEEK);
-	row(63, "no data are sent that were written after that", n > 0 && !memchr(got, 0xee, (size_t)n));
+	/* Single bytes of that value may be in the Terminate: of the address, or the key. */
+	row(63, "no data are sent that were written after that", n > 0 && !memmem(got, (size_t)n, reused, 16));
 	row(64, "the peer gets a Terminate", answered(fd, RDMAP_ERR_STAG) && a.closed == -EPROTO);
 	hca_soft_wq_destroy(wq);
 	side_close(&a);
