@@ -438,13 +438,29 @@ void trunk_conn_start(struct trunk_conn *c); /* of a connector */
 void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, u32 number, const void *body, u32 len);
 void trunk_conn_flush_later(struct trunk_conn *c);
 void trunk_conn_end(struct trunk_conn *c); /* its task destroys it */
-void trunk_conn_has_ring(struct trunk_conn *c);
 void trunk_conn_set_timer(struct trunk_conn *c, u64 ns);
-/* Senders wait for space in the ring, until fabric_remote_ready(). False: they have waited for TRUNK_FULL. */
-bool trunk_conn_wait_space(struct trunk_conn *c);
-bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p); /* false: there is no space in the ring */
 const char *trunk_conn_name(const struct trunk_conn *c);             /* for log messages: of its first trunk */
 void trunk_conn_count(struct trunk_conn *c, enum trunk_counter ctr); /* for each of its trunks */
+/* Puts messages of no trunk into the tail, up to its space. */
+void trunk_conn_tell(struct trunk_conn *c);
+/* Removes trunks without messages from the first @n active ones, and appends the others. */
+void trunk_conn_rotate(struct trunk_conn *c, u32 n);
+/* The packet, or at least its first byte, is in the socket or the ring. Frees it. */
+void trunk_conn_packet_sent(struct trunk *t, struct wire_packet *p);
+static inline struct trunk_head trunk_packet_head(const struct trunk *t, const struct wire_packet *p, u32 len)
+{
+	return (struct trunk_head){
+		.type = TRUNK_PACKET, .flags = p->flags, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(t->s.number)
+	};
+}
+
+/* conn_ring.c */
+void trunk_conn_ring_open(struct trunk_conn *c);  /* the socket has accepted all earlier messages */
+void trunk_conn_ring_flush(struct trunk_conn *c); /* puts all that waits into the ring, up to its space */
+bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p); /* false: there is no space in the ring */
+void trunk_conn_has_ring(struct trunk_conn *c);
+/* Senders wait for space in the ring, until fabric_remote_ready(). False: they have waited for TRUNK_FULL. */
+bool trunk_conn_wait_space(struct trunk_conn *c);
 /* Of trunk_set.poller: the rings of all connections. */
 u32 trunk_conn_poll(struct loop_poller *p, struct now now);
 bool trunk_conn_sleep(struct loop_poller *p, bool asleep);
