@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The trunks of a fabric: addresses and keys, and connectors, which connect again after a loss. */
+/* The trunks of a fabric: their addresses and keys, and those that faults add and remove. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,10 +11,7 @@
 #include "emu/lib/log.h"
 #include "fabric/trunk/trunk_internal.h"
 
-#define KEY_MAX   4096
-#define RETRY_MIN (5 * NSEC_PER_MSEC)
-#define RETRY_MAX (1 * NSEC_PER_SEC)
-#define LASTS     (1 * NSEC_PER_SEC) /* a connection lost sooner counts as a failed one */
+#define KEY_MAX 4096
 
 const char *trunk_counter_name(enum trunk_counter c)
 {
@@ -128,126 +124,6 @@ static const struct fabric_remote_ops remote_ops = {
 	.send = on_send, .credits = on_credits, .change = on_change, .payload = on_payload
 };
 
-/* Connecting */
-
-static void connector_retry_later(struct trunk_connector *k)
-{
-	k->wait = min(max(2 * k->wait, RETRY_MIN), max(k->wait, RETRY_MAX));
-	loop_timer_set(k->set->loop, &k->retry, loop_now(k->set->loop).ns + k->wait);
-}
-
-static void connector_connect(struct trunk_connector *k)
-{
-	int family = k->at.sa.sa_family, one = 1;
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd >= 0 && family != AF_UNIX)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (fd < 0 || (connect(fd, &k->at.sa, k->at.len) && errno != EINPROGRESS)) {
-		if (fd >= 0 && errno == EAGAIN)
-			k->wait = 0; /* a Unix socket: the peer listens, and its backlog is full */
-		if (fd >= 0)
-			close(fd);
-		connector_retry_later(k);
-		return;
-	}
-	k->conn = trunk_conn_create(k->set, fd, family == AF_UNIX);
-	if (!k->conn) {
-		connector_retry_later(k);
-		return;
-	}
-	k->conn->connector = k;
-	if (k->tls && trunk_tls_start(k->conn))
-		trunk_conn_destroy(k->conn); /* tries again later */
-	else
-		trunk_conn_start(k->conn);
-}
-
-/* Several addresses of the name are tried in turn. */
-static void on_resolved(void *ctx, const struct trunk_addresses *found)
-{
-	struct trunk_connector *k = ctx;
-
-	k->resolve = NULL;
-	if (found->error) {
-		if (!k->unresolved)
-			log_at(LOG_WARN, "trunk", "%s: %s: %s; it is resolved again until it succeeds",
-			       list_first(&k->trunks, struct trunk, sibling)->name, k->address,
-			       gai_strerror(found->error));
-		k->unresolved = true;
-		connector_retry_later(k);
-		return;
-	}
-	k->unresolved = false;
-	k->at = found->at[k->attempts++ % found->n];
-	connector_connect(k);
-}
-
-/* One of the topology does so also while it is suspended, to ask the peer whether its end is, too. */
-static bool trunk_connects(const struct trunk *t)
-{
-	return !t->suspended || !t->added;
-}
-
-static bool connector_has_trunks(const struct trunk_connector *k)
-{
-	const struct trunk *t;
-
-	list_for_each (t, &k->trunks, sibling)
-		if (trunk_connects(t))
-			return true;
-	return false;
-}
-
-static void on_connector(struct loop_timer *timer, struct now now)
-{
-	struct trunk_connector *k = container_of(timer, struct trunk_connector, retry);
-
-	if (!connector_has_trunks(k)) /* until one is resumed */
-		return;
-	if (!k->named) {
-		connector_connect(k);
-		return;
-	}
-	k->resolve = trunk_resolve_start(k->set->loop, k->address, on_resolved, k);
-	if (!k->resolve)
-		connector_retry_later(k);
-}
-
-void trunk_connector_opened(struct trunk_connector *k)
-{
-	struct trunk *t;
-
-	list_for_each (t, &k->trunks, sibling) {
-		loop_timer_cancel(&t->retry);
-		if (!trunk_connects(t))
-			continue;
-		if (!trunk_session_open(t, k->conn, 0)) {
-			trunk_conn_end(k->conn);
-			return;
-		}
-	}
-}
-
-void trunk_connector_lost(struct trunk_connector *k)
-{
-	k->conn = NULL;
-	if (k->since && loop_now(k->set->loop).ns - k->since >= LASTS)
-		k->wait = 0;
-	k->since = 0;
-	connector_retry_later(k);
-}
-
-static void on_retry(struct loop_timer *timer, struct now now)
-{
-	struct trunk *t = container_of(timer, struct trunk, retry);
-	struct trunk_conn *c = t->connector->conn;
-
-	/* Without an established connection, the trunk starts with the next one. */
-	if (c && !c->connecting && !c->ended && !t->conn && trunk_connects(t) && !trunk_session_open(t, c, 0))
-		trunk_refused(t, false);
-}
-
 bool trunk_count_changes(struct trunk *t, u32 n)
 {
 	u64 now = loop_now(t->set->loop).ns;
@@ -258,99 +134,6 @@ bool trunk_count_changes(struct trunk *t, u32 n)
 	}
 	t->changes += n;
 	return t->changes <= TRUNK_CHANGES;
-}
-
-void trunk_refused(struct trunk *t, bool soon)
-{
-	struct trunk_connector *k = t->connector;
-	u64 wait = soon ? t->swapped_wait : TRUNK_REFUSED_WAIT;
-
-	if (!k)
-		return;
-	list_del(&t->sibling); /* the others come first on the next connection, too */
-	list_add(&k->trunks, &t->sibling);
-	if (k->conn && !k->conn->nopen) /* the connection ends, and so does another one */
-		k->wait = wait;
-	if (soon)
-		t->swapped_wait = min(2 * wait, TRUNK_SWAPPED_MAX);
-	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + wait);
-}
-
-/* Matching */
-
-static int guid_compare(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-bool trunk_guid_is_here(const struct trunk_set *s, u64 guid)
-{
-	return bsearch(&guid, s->guids, fabric_node_count(s->fabric), sizeof(guid), guid_compare) != NULL;
-}
-
-static int port_compare(const struct trunk *t, u64 guid, u8 port)
-{
-	return t->guid != guid ? (t->guid < guid ? -1 : 1) : (int)t->port - (int)port;
-}
-
-static int by_port_compare(const void *a, const void *b)
-{
-	const struct trunk *x = *(struct trunk *const *)a, *y = *(struct trunk *const *)b;
-
-	return port_compare(x, y->guid, y->port);
-}
-
-/* The index in by_port of the first trunk whose GUID and port number are not lower. */
-static u32 trunk_lower_bound(const struct trunk_set *s, u64 guid, u8 port)
-{
-	u32 low = 0, high = s->nby_port;
-
-	while (low < high) {
-		u32 mid = (low + high) / 2;
-
-		if (port_compare(s->by_port[mid], guid, port) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-bool trunk_may_replace(const struct trunk *t, const struct trunk_conn *c, const struct trunk_hello *h)
-{
-	return t->key && t->conn != c && t->s.theirs.guid == h->guid && t->s.theirs.port == h->port &&
-	       loop_now(t->set->loop).ns - t->conn->heard >= TRUNK_MISSED;
-}
-
-struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why)
-{
-	u64 guid = be64_to_cpu(h->guid), wanted = be64_to_cpu(h->peer_guid);
-	const struct trunk_set *s = c->set;
-	struct trunk *requested = NULL;
-	u32 i;
-
-	*why = TRUNK_BAD_PORT;
-	if (trunk_guid_is_here(s, guid))
-		return NULL;
-	for (i = wanted ? trunk_lower_bound(s, wanted, h->peer_port) : 0; i < s->nby_port; i++) {
-		struct trunk *t = s->by_port[i];
-
-		if (wanted && (t->guid != wanted || (h->peer_port && h->peer_port != t->port)))
-			break;
-		if (t->listener != c->listener || (h->peer_port && h->peer_port != t->port) ||
-		    (t->peer_guid && t->peer_guid != guid) || (t->peer_port && t->peer_port != h->port))
-			continue;
-		*why = TRUNK_BUSY;
-		if ((t->conn && !trunk_may_replace(t, c, h)) || trunk_request_is_open(t, c))
-			continue;
-		if (list_empty(&t->requests) && !t->conn)
-			return t;
-		if (!requested)
-			requested = t;
-	}
-	return requested;
 }
 
 /* Creation */
@@ -416,67 +199,6 @@ static bool key_read(struct trunk *t, const char *path, char *err, size_t err_le
 	return n >= 16;
 }
 
-/* Does the trunk use the connector's connection? */
-static bool connector_is_of(const struct trunk_connector *k, const struct trunk *t)
-{
-	if (k->named ? strcmp(k->address, t->address) != 0 : !trunk_address_equal(&k->at, &t->at))
-		return false;
-	return k->tls == t->tls && (!t->tls || !memcmp(&k->tls_key, &t->tls_key, sizeof(t->tls_key)));
-}
-
-static struct trunk_connector *connector_of(const struct trunk_set *s, const struct trunk *t)
-{
-	struct trunk_connector *k;
-
-	list_for_each (k, &s->connectors, link)
-		if (connector_is_of(k, t))
-			return k;
-	return NULL;
-}
-
-static void connector_destroy(struct trunk_connector *k)
-{
-	if (k->conn)
-		trunk_conn_destroy(k->conn);
-	if (k->resolve)
-		trunk_resolve_cancel(k->resolve);
-	loop_timer_cancel(&k->retry);
-	list_del(&k->link);
-	explicit_bzero(&k->tls_key, sizeof(k->tls_key));
-	free(k->address);
-	free(k);
-}
-
-/* Adds the trunk to the connector of its address, and of its key if it uses TLS. False: no memory. */
-static bool connector_add(struct trunk_set *s, struct trunk *t)
-{
-	struct trunk_connector *k = connector_of(s, t);
-
-	if (!k) {
-		k = calloc(1, sizeof(*k));
-		if (!k)
-			return false;
-		k->address = strdup(t->address);
-		if (!k->address) {
-			free(k);
-			return false;
-		}
-		list_add(&s->connectors, &k->link);
-		k->set = s;
-		k->at = t->at;
-		k->tls = t->tls;
-		k->tls_key = t->tls_key;
-		k->named = !t->at.len;
-		k->retry.fn = on_connector;
-		list_init(&k->trunks);
-		loop_timer_set(s->loop, &k->retry, 0);
-	}
-	t->connector = k;
-	k->ntrunks++;
-	list_add(&k->trunks, &t->sibling);
-	return true;
-}
-
 /* At the local port of @r, whose node has @guid in the topology. */
 static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const struct fabric_topology_trunk *tt,
 		       char *err, size_t err_len)
@@ -486,8 +208,6 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 	struct fabric_port_info info;
 
 	t->remote = r;
-	t->retry.fn = on_retry;
-	t->swapped_wait = TRUNK_SWAPPED_WAIT;
 	list_init(&t->requests);
 	list_init(&t->sibling);
 	list_init(&t->extra);
@@ -524,7 +244,7 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 		t->listener = trunk_listener_get(s, t, err, err_len);
 		return t->listener != NULL;
 	}
-	if (!connector_add(s, t)) {
+	if (!trunk_connector_add(t)) {
 		snprintf(err, err_len, "out of memory");
 		return false;
 	}
@@ -576,36 +296,6 @@ static void on_swaps_ended(struct loop_task *task, struct now now)
 	} while (1);
 }
 
-/* Sorts trunks for lookups by hellos. False: no memory. */
-static bool set_sort(struct trunk_set *s)
-{
-	struct trunk **by_port, *t;
-	u32 n = 0, i;
-
-	while (trunk_at(s, n))
-		n++;
-	by_port = realloc(s->by_port, (n + 1) * sizeof(*by_port));
-	if (!by_port)
-		return false;
-	s->by_port = by_port;
-	for (i = 0; i < s->ntrunks; i++)
-		by_port[i] = &s->trunks[i];
-	list_for_each (t, &s->extra, extra)
-		by_port[i++] = t;
-	s->nby_port = n;
-	qsort(by_port, n, sizeof(*by_port), by_port_compare);
-	return true;
-}
-
-static void set_sort_guids(struct trunk_set *s)
-{
-	u32 i, n = fabric_node_count(s->fabric);
-
-	for (i = 0; i < n; i++)
-		s->guids[i] = fabric_node_guid(fabric_node(s->fabric, i));
-	qsort(s->guids, n, sizeof(*s->guids), guid_compare);
-}
-
 struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const struct fabric_topology *topo, char *err,
 				   size_t err_len)
 {
@@ -640,12 +330,12 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 				&topo->trunks[s->ntrunks], err, err_len);
 		s->ntrunks++;
 	}
-	if (ok && !set_sort(s)) {
+	if (ok && !trunk_match_sort(s)) {
 		snprintf(err, err_len, "out of memory");
 		ok = false;
 	}
 	if (ok) {
-		set_sort_guids(s);
+		trunk_match_sort_guids(s);
 		s->running = true;
 		return s;
 	}
@@ -679,7 +369,6 @@ static struct trunk *trunk_of(const struct trunk_set *s, const struct fabric_rem
 void trunk_set_suspend(struct trunk_set *s, struct fabric_remote *r, bool suspended)
 {
 	struct trunk *t = trunk_of(s, r);
-	struct trunk_connector *k = t->connector;
 
 	t->suspended = suspended;
 	t->peer_suspended = t->swap_ended = false;
@@ -687,16 +376,8 @@ void trunk_set_suspend(struct trunk_set *s, struct fabric_remote *r, bool suspen
 		trunk_end(t);
 	else if (t->conn)
 		trunk_message_end(t, TRUNK_SWAPPED);
-	if (!k || !trunk_connects(t))
-		return;
-	k->wait = 0;
-	t->swapped_wait = TRUNK_SWAPPED_WAIT;
-	if (k->conn && suspended) /* the peer's end is suspended after this one, perhaps */
-		loop_timer_set(s->loop, &t->retry, loop_now(s->loop).ns + TRUNK_SWAPPED_WAIT);
-	else if (k->conn)
-		on_retry(&t->retry, loop_now(s->loop));
-	else if (!k->resolve)
-		loop_timer_set(s->loop, &k->retry, 0);
+	if (t->connector)
+		trunk_connector_restart(t);
 }
 
 static void trunk_destroy(struct trunk *t)
@@ -730,7 +411,7 @@ int trunk_set_add(struct trunk_set *s, struct fabric_remote *r, u64 guid, const 
 		return -EINVAL;
 	}
 	list_add(&s->extra, &t->extra);
-	if (set_sort(s))
+	if (trunk_match_sort(s))
 		return 0;
 	snprintf(err, err_len, "out of memory");
 	trunk_destroy(t);
@@ -740,12 +421,8 @@ int trunk_set_add(struct trunk_set *s, struct fabric_remote *r, u64 guid, const 
 void trunk_set_remove(struct trunk_set *s, struct fabric_remote *r)
 {
 	struct trunk *t = trunk_of(s, r);
-	u32 i, n = 0;
 
-	for (i = 0; i < s->nby_port; i++)
-		if (s->by_port[i] != t)
-			s->by_port[n++] = s->by_port[i];
-	s->nby_port = n;
+	trunk_match_remove(s, t);
 	trunk_destroy(t);
 }
 
@@ -768,7 +445,7 @@ void trunk_set_destroy(struct trunk_set *s)
 	for (i = 0; i < s->nlisteners; i++)
 		trunk_listener_close(&s->listeners[i]);
 	while (!list_empty(&s->connectors))
-		connector_destroy(list_first(&s->connectors, struct trunk_connector, link));
+		trunk_connector_destroy(list_first(&s->connectors, struct trunk_connector, link));
 	loop_poller_del(&s->poller);
 	loop_task_cancel(&s->swaps);
 	for (i = 0; i < s->ntrunks; i++)

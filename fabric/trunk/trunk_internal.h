@@ -362,6 +362,11 @@ struct trunk_set {
 };
 
 /* trunk.c */
+/* Counts @n changes of the peer's end of the link. False: there are more than TRUNK_CHANGES in this second. */
+bool trunk_count_changes(struct trunk *t, u32 n);
+void trunk_swap_ended(struct trunk *t); /* at the other end of a trunk that a swap has suspended or added here */
+
+/* match.c */
 /* The trunk without a connection to which a hello on @c belongs; NULL with the reason. */
 struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why);
 /*
@@ -371,13 +376,20 @@ struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *
 bool trunk_may_replace(const struct trunk *t, const struct trunk_conn *c, const struct trunk_hello *h);
 /* Does a node here have this GUID? Then no node of another daemon may have it. */
 bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);
+/* Sort trunks, and the GUIDs of nodes, for these lookups. False: no memory. */
+bool trunk_match_sort(struct trunk_set *s);
+void trunk_match_sort_guids(struct trunk_set *s);
+void trunk_match_remove(struct trunk_set *s, const struct trunk *t);
+
+/* connector.c */
+/* Adds the trunk to the connector of its address, and of its key if it uses TLS. False: no memory. */
+bool trunk_connector_add(struct trunk *t);
 void trunk_connector_opened(struct trunk_connector *k); /* its connection is established */
 void trunk_connector_lost(struct trunk_connector *k);   /* its connection is closed */
-/* Counts @n changes of the peer's end of the link. False: there are more than TRUNK_CHANGES in this second. */
-bool trunk_count_changes(struct trunk *t, u32 n);
+void trunk_connector_restart(struct trunk *t);          /* of a trunk that has been suspended or resumed */
+void trunk_connector_destroy(struct trunk_connector *k);
 /* A trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT, or @soon, and then in twice the time. */
 void trunk_refused(struct trunk *t, bool soon);
-void trunk_swap_ended(struct trunk *t); /* at the other end of a trunk that a swap has suspended or added here */
 
 /* listener.c */
 /* The listener at the trunk's address, which it shares with others. NULL with a line in @err. */
