@@ -38,7 +38,7 @@ struct conn_arg {
 /* Executes one transition of the table below. -EINVAL: the state has none for the event. */
 static int conn_event(struct hca_iw_conn *c, enum conn_event ev, const struct conn_arg *arg);
 
-static void conn_fail(struct hca_iw_conn *c, int err, bool reset)
+void siw_conn_fail(struct hca_iw_conn *c, int err, bool reset)
 {
 	(void)conn_event(c, EV_FAILED, &(struct conn_arg){ .err = err, .reset = reset });
 }
@@ -96,10 +96,10 @@ static void on_timer(struct loop_timer *t, struct now now)
 	struct hca_iw_conn *c = container_of(t, struct hca_iw_conn, timer);
 
 	c->siw->counter[SIW_CTR_START_TIMEOUT]++;
-	conn_fail(c, -ETIMEDOUT, true);
+	siw_conn_fail(c, -ETIMEDOUT, true);
 }
 
-static void set_timer(struct hca_iw_conn *c, u64 ns)
+void siw_conn_set_timer(struct hca_iw_conn *c, u64 ns)
 {
 	loop_timer_set(c->siw->loop, &c->timer, loop_now(c->siw->loop).ns + ns);
 }
@@ -252,9 +252,9 @@ static int request_retry(struct hca_iw_conn *c, const struct conn_arg *arg)
 	c->fd.fd = siw_socket_connect(&c->local, &c->remote);
 	err = c->fd.fd < 0 ? c->fd.fd : siw_fd_add(c->siw, &c->fd, conn_epoll_events(c)) ? -ENOMEM : 0;
 	if (err)
-		conn_fail(c, err, true);
+		siw_conn_fail(c, err, true);
 	else
-		set_timer(c, CONNECT_NS);
+		siw_conn_set_timer(c, CONNECT_NS);
 	return err;
 }
 
@@ -270,12 +270,12 @@ static int request_send(struct hca_iw_conn *c, const struct conn_arg *arg)
 	int err;
 
 	siw_socket_names(c->fd.fd, &c->local, &c->remote);
-	set_timer(c, c->siw->options.start_ns);
+	siw_conn_set_timer(c, c->siw->options.start_ns);
 	err = send_frame(c, &c->req);
 	if (!err && loop_fd_mod(&c->fd, EPOLLIN))
 		err = -ENOMEM;
 	if (err)
-		conn_fail(c, err, true);
+		siw_conn_fail(c, err, true);
 	return err;
 }
 
@@ -302,7 +302,7 @@ static void on_tcp_connected(struct hca_iw_conn *c)
 	int err = 0;
 
 	if (getsockopt(c->fd.fd, SOL_SOCKET, SO_ERROR, &err, &len) || err)
-		conn_fail(c, err ? -err : -EIO, false);
+		siw_conn_fail(c, err ? -err : -EIO, false);
 	else
 		(void)conn_event(c, EV_ESTABLISHED, NULL);
 }
@@ -316,7 +316,7 @@ static void on_reply(struct hca_iw_conn *c, const struct mpa_frame *reply)
 
 	if (v == MPA_MISMATCH) {
 		c->siw->counter[SIW_CTR_START]++;
-		conn_fail(c, -EPROTO, true);
+		siw_conn_fail(c, -EPROTO, true);
 	} else {
 		(void)conn_event(c, events[v], &(struct conn_arg){ .frame = reply });
 	}
@@ -362,7 +362,7 @@ static int request_report(struct hca_iw_conn *c, const struct conn_arg *arg)
 	if (event_raise(c, HCA_IW_REQUEST, 0, &c->req))
 		return request_reject(c, &(struct conn_arg){ 0 });
 	if (c->state == CONN_RECVD_MPAREQ && siw_fd_add(c->siw, &c->fd, conn_epoll_events(c)))
-		conn_fail(c, -ENOMEM, true);
+		siw_conn_fail(c, -ENOMEM, true);
 	return 0;
 }
 
@@ -408,7 +408,7 @@ static void on_request(struct hca_iw_conn *c)
 
 	if (c->req.reply || c->req.revision > o->revision) { /* a responder of revision 1 closes (RFC 6581, 10) */
 		c->siw->counter[SIW_CTR_START]++;
-		conn_fail(c, -EPROTO, true);
+		siw_conn_fail(c, -EPROTO, true);
 		return;
 	}
 	accept = mpa_reply_create(&c->req, &own, &c->reply, &c->terms) == MPA_ACCEPT && !siw_fault_rejects(c->siw);
@@ -469,21 +469,21 @@ static void on_fd(struct loop_fd *w, u32 events, struct now now)
 	}
 	if (c->state ==
 	    CONN_RECVD_MPAREQ) { /* no data comes before the reply (RFC 5044, 7.1.2): the stream was closed */
-		conn_fail(c, -ECONNRESET, true);
+		siw_conn_fail(c, -ECONNRESET, true);
 		return;
 	}
 	got = read_frame(c, initiator ? &f : &c->req);
 	if (got < 0 && peer_may_be_revision_1(c, got))
 		(void)conn_event(c, EV_REVISION_1, NULL);
 	else if (got < 0)
-		conn_fail(c, got, true);
+		siw_conn_fail(c, got, true);
 	else if (got && initiator)
 		on_reply(c, &f);
 	else if (got)
 		on_request(c);
 }
 
-static struct hca_iw_conn *conn_create(struct siw *siw, int fd, enum conn_state state)
+struct hca_iw_conn *siw_conn_create(struct siw *siw, int fd, enum conn_state state)
 {
 	struct hca_iw_conn *c = calloc(1, sizeof(*c));
 
@@ -519,7 +519,7 @@ static int qp_check(struct hca *hca, const struct hca_iw_param *p)
 struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn,
 					 void *ctx)
 {
-	struct hca_iw_conn *c = conn_create(siw, fd, CONN_CONNECTING);
+	struct hca_iw_conn *c = siw_conn_create(siw, fd, CONN_CONNECTING);
 
 	if (!c) {
 		close(fd);
@@ -530,7 +530,7 @@ struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct h
 	c->owner = p->owner;
 	c->qpn = p->qpn;
 	fill_request(c, p);
-	set_timer(c, CONNECT_NS);
+	siw_conn_set_timer(c, CONNECT_NS);
 	return c;
 }
 
@@ -615,129 +615,11 @@ static void conn_destroy(struct hca_iw_conn *c)
 	conn_free(c);
 }
 
-/* ---- listening ---- */
-
-/* The oldest half-open connection (from address @from if that has too many) when the limit is reached; else NULL. */
-static struct hca_iw_conn *half_open_oldest(const struct hca_iw_listener *l, const struct hca_iw_addr *from)
-{
-	struct hca_iw_conn *c, *first = NULL;
-	u32 n = 0;
-
-	list_for_each (c, &l->half, half)
-		if (ip_addr_equal(&c->remote.ip, &from->ip)) {
-			first = first ?: c;
-			n++;
-		}
-	if (n >= SIW_HALF_OF_ONE)
-		return first;
-	return l->nhalf < SIW_HALF_OPEN ? NULL : list_first(&l->half, struct hca_iw_conn, half);
-}
-
-/* Drops a half-open connection if the limit is reached. */
-static void half_open_evict(struct hca_iw_listener *l, const struct hca_iw_addr *from)
-{
-	struct hca_iw_conn *c = half_open_oldest(l, from);
-
-	if (!c)
-		return;
-	l->siw->counter[SIW_CTR_HALF_OPEN_DROPPED]++;
-	conn_fail(c, -ETIMEDOUT, true);
-}
-
-void siw_conn_passive_open(struct hca_iw_listener *l, int fd)
-{
-	struct hca_iw_addr local = { .port = 0 }, remote = { .port = 0 };
-	struct hca_iw_conn *c;
-
-	siw_socket_names(fd, &local, &remote);
-	half_open_evict(l, &remote);
-	c = conn_create(l->siw, fd, CONN_AWAIT_MPAREQ);
-	if (!c) {
-		siw_socket_reset(fd);
-		return;
-	}
-	c->listener = l;
-	c->local = local;
-	c->remote = remote;
-	list_add(&l->half, &c->half);
-	l->nhalf++;
-	set_timer(c, l->siw->options.start_ns);
-}
-
-static void on_accept(struct loop_fd *w, u32 events, struct now now)
-{
-	struct hca_iw_listener *l = container_of(w, struct siw_listen_fd, fd)->listener;
-	u32 i;
-
-	for (i = 0; i < SIW_ACCEPTS; i++) {
-		int fd = siw_socket_accept(w->fd);
-
-		if (fd < 0)
-			return;
-		siw_conn_passive_open(l, fd);
-	}
-}
-
-static void conn_unlisten(struct hca_iw_listener *l)
-{
-	u32 i;
-
-	for (i = 0; i < l->n; i++) {
-		loop_fd_del(&l->at[i].fd);
-		close(l->at[i].fd.fd);
-	}
-	while (!list_empty(&l->half))
-		conn_fail(list_first(&l->half, struct hca_iw_conn, half), -ECONNRESET, true);
-	list_del(&l->link);
-	free(l);
-}
-
-static int conn_listen(struct hca *hca, const struct hca_iw_addr *addr, u32 n, hca_iw_event_fn *fn, void *ctx,
-		       struct hca_iw_listener **listener)
-{
-	struct siw *siw = hca_transport_data(hca);
-	struct hca_iw_listener *l = calloc(1, sizeof(*l));
-	int fd;
-
-	if (!l)
-		return -ENOMEM;
-	l->siw = siw;
-	l->fn = fn;
-	l->ctx = ctx;
-	list_init(&l->half);
-	list_add(&siw->listeners, &l->link);
-	for (; l->n < min(n, (u32)SIW_LISTEN_ADDRS); addr++) {
-		struct siw_listen_fd *at = &l->at[l->n];
-
-		fd = siw_socket_listen(addr);
-		if (fd < 0)
-			goto err;
-		*at = (struct siw_listen_fd){ .fd = { .fd = fd, .fn = on_accept }, .listener = l };
-		l->n++;
-		if (siw_fd_add(siw, &at->fd, EPOLLIN)) {
-			fd = -errno;
-			goto err;
-		}
-	}
-	*listener = l;
-	return 0;
-err:
-	conn_unlisten(l);
-	return fd;
-}
-
 void siw_conns_watch(struct siw *siw, bool on)
 {
 	struct hca_iw_conn *c;
-	struct hca_iw_listener *l;
-	u32 i;
 
-	list_for_each (l, &siw->listeners, link)
-		for (i = 0; i < l->n; i++) {
-			loop_fd_del(&l->at[i].fd);
-			if (on && loop_fd_add(siw->loop, &l->at[i].fd, EPOLLIN))
-				log_at(LOG_ERROR, "iwarp", "a listener is stopped: %s", strerror(errno));
-		}
+	siw_listeners_watch(siw, on);
 	list_for_each (c, &siw->conns, link) {
 		loop_fd_del(&c->fd);
 		if (on && c->fd.fd >= 0 && loop_fd_add(siw->loop, &c->fd, conn_epoll_events(c)))
@@ -754,7 +636,7 @@ void siw_conns_reset(struct siw *siw)
 		again = false;
 		list_for_each (c, &siw->conns, link)
 			if (c->fd.fd >= 0) {
-				conn_fail(c, -ECONNRESET, true);
+				siw_conn_fail(c, -ECONNRESET, true);
 				again = true;
 				break;
 			}
@@ -764,15 +646,15 @@ void siw_conns_reset(struct siw *siw)
 void siw_conns_destroy(struct siw *siw)
 {
 	while (!list_empty(&siw->listeners))
-		conn_unlisten(list_first(&siw->listeners, struct hca_iw_listener, link));
+		siw_unlisten(list_first(&siw->listeners, struct hca_iw_listener, link));
 	while (!list_empty(&siw->conns))
 		conn_destroy(list_first(&siw->conns, struct hca_iw_conn, link));
 }
 
 const struct hca_iw_ops siw_conn_ops = {
 	.connect = conn_connect,
-	.listen = conn_listen,
-	.unlisten = conn_unlisten,
+	.listen = siw_listen,
+	.unlisten = siw_unlisten,
 	.own = conn_own,
 	.accept = conn_accept,
 	.reject = conn_reject,

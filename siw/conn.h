@@ -56,12 +56,22 @@ struct hca_iw_listener {
 	} at[SIW_LISTEN_ADDRS];
 };
 
-/*
- * Responder and initiator, on a TCP socket that is connected or connecting; they take ownership of @fd. NULL: out of
- * memory.
- */
-void siw_conn_passive_open(struct hca_iw_listener *l, int fd);
+/* conn.c; @fd is a TCP socket that is connected or connecting */
+/* Initiator: takes ownership of @fd. NULL: out of memory. */
 struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn,
 					 void *ctx);
+/* NULL: out of memory, and the caller keeps @fd. */
+struct hca_iw_conn *siw_conn_create(struct siw *siw, int fd, enum conn_state state);
+/* Ends a connection whose queue pair does not have the stream: by a TCP reset if @reset. Its program gets @err. */
+void siw_conn_fail(struct hca_iw_conn *c, int err, bool reset);
+void siw_conn_set_timer(struct hca_iw_conn *c, u64 ns);
+
+/* listen.c; the first two are members of struct hca_iw_ops */
+int siw_listen(struct hca *hca, const struct hca_iw_addr *addr, u32 n, hca_iw_event_fn *fn, void *ctx,
+	       struct hca_iw_listener **listener);
+void siw_unlisten(struct hca_iw_listener *l);
+void siw_listeners_watch(struct siw *siw, bool on); /* stops accepting, or goes on */
+/* Responder: takes ownership of the connected socket @fd. */
+void siw_conn_passive_open(struct hca_iw_listener *l, int fd);
 
 #endif
