@@ -13,7 +13,10 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 # Files without guests that take longest: none of them may be the last one of a run.
-LONG = {"test_packages", "test_trunk", "test_ethernet", "test_parity", "test_programs", "test_perftest", "test_pyverbs"}
+LONG = {
+    *("test_packages", "test_trunk", "test_shards", "test_ethernet", "test_parity", "test_programs", "test_perftest"),
+    "test_pyverbs",
+}
 PROGRAMS = HERE / "programs"
 collect_ignore = [] if os.environ.get("MUSLIN_DEBIAN") else ["guests/test_vm_debian.py"]  # takes minutes
 # Module names are unique: modules of one subject import from those of another by name.
@@ -123,6 +126,14 @@ def ethernet(request, muslin_make_fabric):
     """A fabric of the topology that the module has as ETHERNET."""
     fabric = muslin_make_fabric(request.module.__name__.removeprefix("test_"))
     fabric.up(request.module.ETHERNET)
+    yield fabric
+    fabric.down()
+
+
+@pytest.fixture(scope="module")
+def shards(request, muslin_make_fabric):
+    """A fabric of the topology that the module has as SHARDS, in two daemons."""
+    fabric = muslin_make_fabric("shards").up(request.module.SHARDS, "--shards", "2")
     yield fabric
     fabric.down()
 
