@@ -17,7 +17,9 @@
 
 #define REGION  65536u /* bytes of the registered part of each side's memory */
 #define MARGIN  65536u /* mapped bytes before and after it */
+#define MEMORY  (REGION + 2 * MARGIN)
 #define INBOX   32768u /* offset in the region for receives and the data of READs */
+#define SLOT    4096u  /* of a receive there */
 #define MTU     1024u
 #define QKEY    0x11111111u
 #define ZERO    0xfffffffeu /* a knob with the value 0, since 0 selects the default */
@@ -188,6 +190,11 @@ const char *type_name(enum ibv_qp_type type);
 const char *op_name(enum ibv_wr_opcode op);
 
 #define EXPECT(s, cond) ((cond) ? (void)0 : wrong(s, "not so: %s", #cond))
+
+/* compare.c: with what the rule expects */
+void compare_begin(struct scene *s); /* before the request: keeps the memory of both sides */
+void compare_states(struct scene *s);
+void compare(struct scene *s, const unsigned long *before); /* all the rest; @before: the counters of the rule */
 
 /* Subjects */
 void states_rules(void);
