@@ -132,7 +132,6 @@ const struct fabric_node *fabric_port_node(const struct fabric_port *p);
 enum fabric_event_type {
 	FABRIC_EVENT_PORT, /* the port state has changed */
 	FABRIC_EVENT_SM,   /* a subnet manager opens or closes the port (IsSM) */
-	FABRIC_EVENT_TYPES
 };
 struct fabric_event {
 	enum fabric_event_type type;

@@ -41,8 +41,6 @@ extern struct rundir cli_place; /* run directory of the daemon of the last cli_c
  * daemon that is not up.
  */
 int cli_connect_place(const char *place);
-/* Connects to the daemon that has the node of @place, and sets cli_place; -1: none that is up has it. */
-int cli_find_place(const char *place);
 /* Sends @req (taken) to all daemons that are up; merges their results. NULL, with a message in @err: an error, or none is. */
 json_t *cli_try_all(json_t *req, char *err, size_t err_len);
 /* The same; exits on an error. */

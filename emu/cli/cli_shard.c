@@ -109,7 +109,10 @@ int cli_connect_next(unsigned int *shard, bool any)
 	cli_fail(CLI_ERROR, "%s", err);
 }
 
-/* As cli_find_place(); *first: a connection to a daemon that is up, if none has the place; -1: there is none. */
+/*
+ * Connects to the daemon that has the node of @place, and sets cli_place; -1: none that is up has it. *first is a
+ * connection to one that is up, in that case, or -1.
+ */
 static int shard_find_place(const char *place, int *first)
 {
 	json_t *req = json_pack("{s:s, s:s}", "command", "has", "place", place), *answer;
@@ -146,15 +149,6 @@ static int shard_find_place(const char *place, int *first)
 	}
 	json_decref(req);
 	return -1;
-}
-
-int cli_find_place(const char *place)
-{
-	int first, sock = shard_find_place(place, &first);
-
-	if (sock < 0 && first >= 0)
-		close(first);
-	return sock;
 }
 
 int cli_connect_place(const char *place)

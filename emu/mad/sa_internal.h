@@ -22,10 +22,7 @@ struct sa_query {
 	struct list link; /* sa_client.queries */
 	struct sa_client *client;
 	void (*done)(struct sa_query *q, int status, u16 sa_status, const u8 *mad);
-	union {
-		sa_path_fn *path_cb;
-		sa_mcast_fn *mcast_cb;
-	};
+	sa_path_fn *path_cb;
 	void *ctx;
 	struct loop_task refused; /* reports that sending failed */
 	int err;

@@ -357,29 +357,3 @@ void sa_groups_destroy(struct sa_client *c)
 		group_free(g);
 	}
 }
-
-/* ---- Get(MCMemberRecord) ---- */
-
-static void get_done(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
-{
-	struct sa_mcmember rec;
-
-	if (status == 0)
-		sa_mcmember_get(mad + SA_DATA, &rec);
-	q->mcast_cb(q->ctx, status, sa_status, status ? NULL : &rec);
-}
-
-struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
-			      void *ctx)
-{
-	struct sa_query *q = sa_query_create(c, MAD_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_COMP(MCMEMBER_COMP_MGID));
-
-	if (!q)
-		return NULL;
-	wire_copy_in(q->mad + SA_DATA, MCMEMBER_MGID, mgid->raw);
-	q->done = get_done;
-	q->mcast_cb = cb;
-	q->ctx = ctx;
-	sa_query_send(q, timeout_ms);
-	return q;
-}

@@ -71,9 +71,6 @@ struct sa_mcast *sa_mcast_join(struct sa_client *c, const struct sa_mcmember *wa
 void sa_mcast_leave(struct sa_mcast *m); /* no callback; frees m */
 /* The group as last joined (a rejoin may change the MLID); valid after a callback with status 0. */
 const struct sa_mcmember *sa_mcast_record(const struct sa_mcast *m);
-/* Queries the record of a group without joining (Get). */
-struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
-			      void *ctx);
 /* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: rejoins every group, retrying
  * until the SA responds. The callbacks of members that it refuses are called with its status; they are members no more. */
 void sa_client_rejoin(struct sa_client *c);

@@ -39,7 +39,7 @@ static void sa_answer(struct seen *s)
 		wire_set(a, PATHREC_SL, 3);
 		wire_set(a, PATHREC_LIFE, 18);
 		wire_set(a, PATHREC_HOP_LIMIT, 64);
-	} else if (!sa->status && method != MAD_METHOD_GET) {
+	} else if (!sa->status) {
 		u8 state = wire_get(a, MCMEMBER_JOIN_STATE);
 
 		sa->joined = method == MAD_METHOD_SET ? sa->joined | state : sa->joined & ~state;
@@ -424,19 +424,6 @@ static bool client_goes(struct cable *c)
 	return world_close(c, &w, true);
 }
 
-static bool look_at_a_group(struct cable *c)
-{
-	struct wire_gid mgid = wire_gid_make(0xff12401bffff0000, 5);
-	struct got g = { 0 };
-	struct world w;
-
-	world_open(c, &w);
-	sa_mcast_get(w.client, &mgid, 0, got_mcast, &g);
-	cable_run(c, 1);
-	CHECK(g.calls == 1 && g.status == 0 && wire_gid_equal(&g.rec.mgid, &mgid) && w.sa.comp == 1);
-	return world_close(c, &w, true);
-}
-
 static const struct row rows[] = {
 	{ "path", path },
 	{ "path refused", path_refused },
@@ -453,7 +440,6 @@ static const struct row rows[] = {
 	{ "rejoin during a join", rejoin_during_a_join },
 	{ "rejoin refused", rejoin_refused },
 	{ "client disconnects", client_goes },
-	{ "look at a group", look_at_a_group },
 };
 
 int main(void)

@@ -50,8 +50,7 @@ enum rdma_event_type { /* RDMA_CM_EVENT_* */
 	RDMA_EVENT_MULTICAST_JOIN,
 	RDMA_EVENT_MULTICAST_ERROR,
 	RDMA_EVENT_ADDR_CHANGE,
-	RDMA_EVENT_TIMEWAIT_EXIT,
-	RDMA_EVENTS
+	RDMA_EVENT_TIMEWAIT_EXIT
 };
 
 /* Connection parameters that one side sends to the other. Also the response to a datagram service request. */

@@ -52,8 +52,7 @@ struct shim_file {
 			real_fn = shim_real(#name); \
 		real_fn;                            \
 	})
-void *shim_real(const char *name);   /* symbol.c: as dlsym(RTLD_NEXT) */
-void *shim_global(const char *name); /* as dlsym(RTLD_DEFAULT) */
+void *shim_real(const char *name); /* symbol.c: as dlsym(RTLD_NEXT) */
 
 /* hooks_stat.c: system calls, without translation; errno is set. */
 int shim_fstatat(int dir, const char *path, struct stat *st, int flags);

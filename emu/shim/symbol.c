@@ -24,7 +24,7 @@ struct object {
 
 struct wanted {
 	const char *name;
-	bool next, passed; /* only objects after this library; this library was visited */
+	bool passed; /* this library was visited: only objects after it count */
 	void *found;
 };
 
@@ -117,7 +117,7 @@ static int symbol_visit(struct dl_phdr_info *info, size_t size, void *arg)
 	uint32_t found = 0;
 	int i;
 
-	if (w->next && !w->passed) {
+	if (!w->passed) {
 		w->passed = is_own(info);
 		return 0;
 	}
@@ -133,14 +133,6 @@ static int symbol_visit(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 void *shim_real(const char *name)
-{
-	struct wanted w = { .name = name, .next = true };
-
-	dl_iterate_phdr(symbol_visit, &w);
-	return w.found;
-}
-
-void *shim_global(const char *name)
 {
 	struct wanted w = { .name = name };
 
