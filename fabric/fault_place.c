@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Places of faults on links and nodes: parsing, and their fault hooks. */
-#include <stdio.h>
-
 #include "fabric/fault_internal.h"
 
 static struct fabric_node *fault_find_node(struct fabric *f, const char *place, u32 *num, char *err, size_t err_len)

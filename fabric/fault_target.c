@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Fault target: InfiniBand links and nodes; its table of keys and kinds. */
-#include <stdlib.h>
-
 #include "fabric/fault_internal.h"
 
 static bool parse_speed(void *to, const char *value)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Options of both topology formats: of the whole fabric, cables and disabled ports. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "emu/wire/smp.h"

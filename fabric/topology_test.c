@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Topologies in both formats: the resulting nodes and links, and errors with their line. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "emu/lib/row.h"

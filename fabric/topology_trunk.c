@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Trunks of a topology: parser of their lines. */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/un.h>
 

@@ -3,8 +3,6 @@
  * Packet headers LRH, GRH and BTH (IBTA 7.7, 8.3, 9.2), and the send queue of a port: backpressure when it has no
  * credits.
  */
-#include <errno.h>
-
 #include "rxe/rxe_internal.h"
 
 #define HOP_LIMIT_DEFAULT 64

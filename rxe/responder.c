@@ -4,7 +4,6 @@
  * Payload is added to the batch of writes; the commit that runs the batch then completes receives and sends the ACK or
  * NAK, after the pending responses to READs and atomics before it.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "rxe/respond.h"

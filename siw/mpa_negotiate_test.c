@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* MPA negotiation: valid and invalid frames, and the resulting parameters of two sides; a row per rule. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "siw/mpa_negotiate.h"

@@ -6,7 +6,6 @@
  * it has one sink, whose key is checked again for each part.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "siw/siw_internal.h"
 

@@ -4,7 +4,6 @@
  * accepted its last byte (RFC 5040, 5.5), a READ when its data has been written to memory. Completions are in order.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "siw/siw_internal.h"

@@ -3,7 +3,6 @@
  * Fuzz: any bytes as an iWARP stream after MPA negotiation, with and without CRCs and markers, split in two at any
  * byte. Bit 2 of the first byte: zero-copy receive for payload of any length.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>

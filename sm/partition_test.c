@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Parser of partitions.conf: the partitions of valid texts, and the errors of invalid ones. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "emu/lib/row.h"
 #include "emu/wire/sa.h"

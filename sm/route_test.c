@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Routing of drawn graphs: shortest paths to all hosts, balanced loads, no credit loops. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/lib/row.h"

@@ -2,7 +2,6 @@
 /* Fabrics with several daemons (muslin up --shards): finds the daemon of a place, and merges the results of all. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

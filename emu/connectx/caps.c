@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Queries of the adapter: capabilities, board, ISSI, port (HCA vport context) and access registers. */
-#include <errno.h>
 #include <stdio.h>
 
 #include "emu/connectx/connectx_internal.h"

@@ -3,8 +3,6 @@
  * The adapter's firmware as a target of the fault engine: commands that fail, are delayed or time out, and the health
  * buffer that the driver polls.
  */
-#include <errno.h>
-
 #include "emu/connectx/connectx_internal.h"
 #include "emu/lib/clock.h"
 

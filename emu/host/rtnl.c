@@ -12,7 +12,6 @@
 #include <net/if_arp.h>
 #include <netinet/in.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "emu/host/interface.h"
 #include "emu/host/netlink.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* uverbs commands on shared receive queues. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "emu/host/command.h"
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <rdma/ib_user_mad.h>
 #include <rdma/rdma_user_ioctl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "emu/host/umad.h"

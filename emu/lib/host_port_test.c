@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <stdio.h>
 #include <string.h>
 
 #include "emu/lib/host_port.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The log to a pipe without a reader. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "emu/lib/log.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of loop.c in virtual time: order of timers, tasks and descriptors, and deletion in callbacks. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

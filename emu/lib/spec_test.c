@@ -2,8 +2,6 @@
 /* Words of commands: values and errors as rows. */
 #include "emu/lib/spec.h"
 
-#include <stdio.h>
-
 #include "emu/lib/row.h"
 
 struct target {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of table.c: ranges, exhaustion, order of reuse. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "emu/lib/table.h"

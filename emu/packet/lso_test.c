@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Segmentation of TCP packets: a row per packet shape, and per header that cannot be segmented. */
-#include <stdio.h>
-
 #include "emu/lib/row.h"
 #include "emu/packet/lso.h"
 #include "emu/wire/inet.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* RoCEv2 packets of real adapters, and every way in which a datagram can be malformed. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "emu/packet/match.h"

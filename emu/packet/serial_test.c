@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of serial.c: the standard's sample packet, round trips, and rejected packets. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "emu/packet/header.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of vcrc.c: every implementation agrees with the bitwise definition of IBTA 7.8.2. */
-#include <stdio.h>
-
 #include "emu/lib/row.h"
 #include "emu/packet/packet.h"
 

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <linux/sched.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/mman.h>

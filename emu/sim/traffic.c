@@ -3,7 +3,6 @@
  * The traffic of muslin-sim: packets between hosts according to a pattern. Packets are created at their times even if
  * the port is busy, and queued at the host; latency counts from creation.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

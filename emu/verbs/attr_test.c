@@ -2,8 +2,6 @@
 /* Rows of attr.c: numbers of each size, truth values and bytes in both directions. */
 #include "emu/verbs/attr.h"
 
-#include <stdio.h>
-
 #include "emu/lib/row.h"
 
 struct theirs {

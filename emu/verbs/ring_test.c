@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/rdma_user_rxe.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of wqe.c: which entries are valid, and their decoded requests. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "emu/lib/row.h"

@@ -2,7 +2,6 @@
 /* A vfio-user device: connections of its client, reassembly of its messages, resets. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "emu/lib/passed.h"
 #include "emu/vfio/vfio_internal.h"

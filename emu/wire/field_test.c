@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Every offset and width of a bit field compared with a bit-by-bit model, and the code tables of gid.h. */
-#include <stdio.h>
-
 #include "emu/lib/rng.h"
 #include "emu/lib/row.h"
 #include "emu/wire/field.h"

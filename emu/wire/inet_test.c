@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* IP packets with IPoIB encapsulation: a row per shape, compared with a plain sum of 16-bit words. */
-#include <stdio.h>
-
 #include "emu/lib/row.h"
 #include "emu/wire/ip.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Layouts compared with independent sources: libibmad's field table,
  * libibumad's structs and, if installed, OpenSM's. */
-#include <stdio.h>
 
 /* Included first: libibmad has enumeration tags that are field names here. */
 #include <infiniband/mad.h>

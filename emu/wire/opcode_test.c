@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The opcode table compared with a separate table of header lengths, and header accessors with known bytes. */
-#include <stdio.h>
-
 #include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"

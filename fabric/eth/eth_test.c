@@ -7,7 +7,6 @@
  *                    1 -------- all VLANs ---------- 1
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "emu/wire/ip.h"

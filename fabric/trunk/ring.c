@@ -10,7 +10,6 @@
  *
  * An eventfd, which the writer creates and passes, too, wakes the reader. It is watched for edges, and never read.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

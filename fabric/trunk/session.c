@@ -3,7 +3,6 @@
  * Sessions of trunks: a trunk's use of a connection, from its hello until it is refused or the connection is closed,
  * and the queue of packets to send. Credits of the link limit the queue's data packets, TRUNK_SMPS those of VL15.
  */
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "emu/lib/log.h"

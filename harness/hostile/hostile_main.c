@@ -3,7 +3,6 @@
  * A program that attacks the daemon and the programs of its host: hostile MODE SEED. Exits with 0 if all invalid
  * requests were rejected, and otherwise prints the first failure.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_rxe.h>

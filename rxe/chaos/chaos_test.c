@@ -6,7 +6,6 @@
  * usage: chaos_test [--seed N] [--ops N] [--seconds N] [--length N] [--without KIND]... [--replay FILE [--verbose]]
  * [--out FILE]
  */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>

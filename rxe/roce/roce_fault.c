@@ -3,8 +3,6 @@
  * Fault target: a RoCE port on UDP sockets. Faults run on packets before they are sent, and on received packets before
  * the port counts or captures them, since there is no fabric link between.
  */
-#include <errno.h>
-
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
 #include "rxe/roce/roce_internal.h"

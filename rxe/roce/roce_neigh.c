@@ -3,7 +3,6 @@
  * Neighbour cache of a RoCE port on Ethernet: addresses are resolved by ARP (RFC 826) or neighbour discovery (RFC 4861)
  * while packets are queued, and expire. There are no routes: every address is on-link.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "rxe/roce/roce_internal.h"

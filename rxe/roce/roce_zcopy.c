@@ -8,7 +8,6 @@
  * The train may contain packets of other connections of the same peer, or miss PSNs. Unexpected packets are copied out
  * and their bytes in the memory are zeroed, so that no data of other connections remains there.
  */
-#include <errno.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 

@@ -4,7 +4,6 @@
  * a case after which the device still works and the program's numbers refer to its own files.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>

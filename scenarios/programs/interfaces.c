@@ -6,7 +6,6 @@
 #include <net/if.h>
 #include <netpacket/packet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

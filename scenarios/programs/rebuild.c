@@ -8,13 +8,11 @@
  * queue pair, which stays in the error state. `rebuild` destroys a queue pair whose work has failed, and connects to
  * the peer again.
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "rc.h"
 

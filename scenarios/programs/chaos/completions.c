@@ -6,7 +6,6 @@
  */
 #include "traffic.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define ANY_REMOTE (BIT(IBV_WC_REM_ACCESS_ERR) | BIT(IBV_WC_REM_OP_ERR) | BIT(IBV_WC_REM_INV_REQ_ERR))

@@ -3,7 +3,6 @@
 #include "chaos.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SETS 4

@@ -2,7 +2,6 @@
 /* Requests: SEND, RDMA WRITE and READ, atomics, binding of memory windows. */
 #include "traffic.h"
 
-#include <errno.h>
 #include <string.h>
 
 bool end_has_slot(const struct end *e)

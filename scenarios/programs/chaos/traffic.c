@@ -2,7 +2,6 @@
 /* Traffic of an end: random requests and operations on its queue pair by weight, final checks, and late completions. */
 #include "traffic.h"
 
-#include <errno.h>
 #include <string.h>
 
 void traffic_reset(struct end *e)

@@ -6,7 +6,6 @@
 #include "rules.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define STATES (IBV_QPS_ERR + 1)
