@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The daemon's command line, passed on by `muslin up`. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,12 +31,9 @@ static void options_usage(FILE *out)
 
 static u64 options_number(const char *option, const char *text, u64 min, u64 max)
 {
-	char *end;
 	u64 v;
 
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (!errno && *text && *text != '-' && !*end && v >= min && v <= max)
+	if (option_number(text, min, max, &v))
 		return v;
 	fprintf(stderr, "muslin: --%s %s: not a number from %llu to %llu\n", option, text, (unsigned long long)min,
 		(unsigned long long)max);

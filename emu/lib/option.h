@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Long options without abbreviations: getopt_long() accepts an abbreviation, other parsers of the same line do not. */
+/*
+ * Long options without abbreviations: getopt_long() accepts an abbreviation, other parsers of the same line do not; and
+ * their numbers.
+ */
 #ifndef MUSLIN_OPTION_H
 #define MUSLIN_OPTION_H
 
+#include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "emu/lib/types.h"
 
 /* The first argument that begins with "--" and is not exactly one of @options
  * (terminated by a NULL name); NULL: none. */
@@ -28,6 +33,16 @@ static inline const char *option_unknown(int argc, char **argv, const struct opt
 			i++; /* its argument */
 	}
 	return NULL;
+}
+
+/* The argument @text is a number from @min to @max, with the base that C would give it. */
+static inline bool option_number(const char *text, u64 min, u64 max, u64 *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoull(text, &end, 0);
+	return !errno && *text && *text != '-' && !*end && *v >= min && *v <= max;
 }
 
 #endif

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """OpenSM on a host of the fabric, alone and beside the embedded manager, which are independent implementations."""
 
+import subprocess
+
 import pytest
 from muslin import free_port, wait_until
 
@@ -71,3 +73,19 @@ def test_opensm_yields_to_ours(new_fabric):
     sm.kill()
     lid = fabric.port("h2")["lid"]
     wait_until(lambda: f"sm lid {lid} " in fabric.run("h4", "sminfo", status=None), 60, "OpenSM as master", 0.5)
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--lm", "1"], "--lm: no such option"),
+        (["--lmc", "8"], "--lmc 8: not a number from 0 to 7"),
+        (["-p", "-1"], "-p -1: not a number from 0 to 15"),
+        (["-s", "5s"], "-s 5s: not a number from 1 to 86400"),
+        (["x"], "usage: muslin-sm"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_options_that_muslin_sm_refuses(muslin_programs, args, words):
+    r = subprocess.run([muslin_programs / "muslin-sm", *args], capture_output=True, text=True)
+    assert r.returncode == 2 and words in r.stderr, r.stderr

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <infiniband/umad.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "emu/lib/log.h"
+#include "emu/lib/option.h"
 #include "emu/lib/version.h"
 #include "emu/wire/mad.h"
 #include "emu/wire/sa.h"
@@ -410,24 +410,21 @@ static void start_loop(struct port *p)
 
 /* ---- options ---- */
 
-static void umad_port_usage(FILE *out)
+static void options_usage(FILE *out)
 {
 	fputs("usage: muslin-sm [-g GUID] [-p PRIORITY] [-P PARTITIONS] [-R auto|minhop|updn] [-s SECONDS]\n"
 	      "                 [-t MILLISECONDS] [-r RETRIES] [--lmc N] [--qos] [-v]\n",
 	      out);
 }
 
-static u64 umad_port_number(const char *option, const char *text, u64 min, u64 max)
+static u64 options_number(const char *option, const char *text, u64 min, u64 max)
 {
-	char *end;
 	u64 v;
 
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (!errno && *text && *text != '-' && !*end && v >= min && v <= max)
+	if (option_number(text, min, max, &v))
 		return v;
-	fprintf(stderr, "muslin-sm: %s %s: expected a number from %llu to %llu\n", option, text,
-		(unsigned long long)min, (unsigned long long)max);
+	fprintf(stderr, "muslin-sm: %s %s: not a number from %llu to %llu\n", option, text, (unsigned long long)min,
+		(unsigned long long)max);
 	exit(USAGE);
 }
 
@@ -459,18 +456,24 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static void umad_port_parse(struct options *o, int argc, char **argv)
+static void options_parse(struct options *o, int argc, char **argv)
 {
+	const char *unknown = option_unknown(argc, argv, long_options);
 	int id;
 
+	if (unknown) {
+		fprintf(stderr, "muslin-sm: %s: no such option\n", unknown);
+		options_usage(stderr);
+		exit(USAGE);
+	}
 	o->cfg.window = 32; /* real switches and ibsim receive so many without loss */
 	while ((id = getopt_long(argc, argv, "g:p:P:R:s:t:r:vh", long_options, NULL)) != -1)
 		switch (id) {
 		case 'g':
-			o->guid = umad_port_number("-g", optarg, 1, UINT64_MAX);
+			o->guid = options_number("-g", optarg, 1, UINT64_MAX);
 			break;
 		case 'p':
-			o->cfg.priority = (u8)umad_port_number("-p", optarg, 0, 15);
+			o->cfg.priority = (u8)options_number("-p", optarg, 0, 15);
 			break;
 		case 'P':
 			o->partitions = optarg;
@@ -479,16 +482,16 @@ static void umad_port_parse(struct options *o, int argc, char **argv)
 			o->cfg.routing = optarg;
 			break;
 		case 's':
-			o->cfg.sweep_ms = (u32)umad_port_number("-s", optarg, 1, 86400) * 1000;
+			o->cfg.sweep_ms = (u32)options_number("-s", optarg, 1, 86400) * 1000;
 			break;
 		case 't':
-			o->cfg.timeout_ms = (u32)umad_port_number("-t", optarg, 1, 60000);
+			o->cfg.timeout_ms = (u32)options_number("-t", optarg, 1, 60000);
 			break;
 		case 'r':
-			o->cfg.retries = (u32)umad_port_number("-r", optarg, 1, 100);
+			o->cfg.retries = (u32)options_number("-r", optarg, 1, 100);
 			break;
 		case OPT_LMC:
-			o->cfg.lmc = (u8)umad_port_number("--lmc", optarg, 0, 7);
+			o->cfg.lmc = (u8)options_number("--lmc", optarg, 0, 7);
 			break;
 		case OPT_QOS:
 			o->cfg.qos = true;
@@ -500,15 +503,15 @@ static void umad_port_parse(struct options *o, int argc, char **argv)
 			puts("muslin-sm " MUSLIN_VERSION);
 			exit(0);
 		case 'h':
-			umad_port_usage(stdout);
+			options_usage(stdout);
 			exit(0);
 		default:
-			umad_port_usage(stderr);
+			options_usage(stderr);
 			exit(USAGE);
 		}
 	if (optind == argc)
 		return;
-	umad_port_usage(stderr);
+	options_usage(stderr);
 	exit(USAGE);
 }
 
@@ -541,7 +544,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	int err;
 
-	umad_port_parse(&o, argc, argv);
+	options_parse(&o, argc, argv);
 	open_port(&p, o.guid);
 	start_loop(&p);
 	p.sm = make_sm(&p, &o);
