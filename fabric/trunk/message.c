@@ -546,46 +546,57 @@ static bool on_ring(struct trunk_conn *c, const u8 *body)
 	return !c->ended;
 }
 
+#define READY BIT(TRUNK_READY)
+static const struct {
+	u16 least, most;
+	u8 states; /* of the trunk */
+	bool of_conn;
+} messages[TRUNK_TYPES] = {
+	[TRUNK_HELLO] = { sizeof(struct trunk_hello), sizeof(struct trunk_hello),
+			  BIT(TRUNK_CLOSED) | BIT(TRUNK_WAITS_HELLO) },
+	[TRUNK_AUTH] = { TRUNK_MAC_SIZE, TRUNK_MAC_SIZE, BIT(TRUNK_WAITS_AUTH) },
+	[TRUNK_REFUSE] = { sizeof(struct trunk_refuse), sizeof(struct trunk_refuse),
+			   BIT(TRUNK_CLOSED) | BIT(TRUNK_WAITS_HELLO) | BIT(TRUNK_WAITS_AUTH) | READY },
+	[TRUNK_LINK] = { sizeof(struct trunk_link), sizeof(struct trunk_link), READY },
+	[TRUNK_FLOW] = { sizeof(struct trunk_flow), TRUNK_DATA_VLS * sizeof(struct trunk_flow), READY },
+	[TRUNK_PACKET] = { sizeof(struct wire_lrh), TRUNK_MSG_MAX, READY },
+	[TRUNK_KEEPALIVE] = { 0, 0, READY, true },
+	[TRUNK_RING_OPEN] = { sizeof(struct trunk_ring_open), sizeof(struct trunk_ring_open), READY, true },
+};
+#undef READY
+
+static bool length_is_valid(u8 type, u32 len)
+{
+	return type < TRUNK_TYPES && len >= messages[type].least && len <= messages[type].most;
+}
+
+/* Answers a message that is invalid, or not permitted in @state. False: the connection has ended. */
+static bool on_invalid(struct trunk_conn *c, const struct trunk_head *h, u32 len, bool used, enum trunk_state state)
+{
+	u32 number = be32_to_cpu(h->link);
+
+	if (!used && c->refused && h->type > TRUNK_HELLO && length_is_valid(h->type, len) && !messages[h->type].of_conn)
+		return true; /* sent before the trunk's refusal has arrived */
+	if (used && state == TRUNK_WAITS_AUTH)
+		return trunk_message_refuse(c, number, TRUNK_BAD_KEY);
+	if (c->nready)
+		return trunk_message_violation(c, "an invalid message, or one of a wrong length");
+	if (h->type == TRUNK_TLS_ALERT || h->type == TRUNK_TLS_CLIENT)
+		return trunk_message_refuse(c, number, TRUNK_BAD_TLS);
+	return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
+}
+
 bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len)
 {
-	static const struct {
-		u16 least, most;
-		u8 states; /* of the trunk */
-		bool of_conn;
-	} row[TRUNK_TYPES] = {
-#define READY BIT(TRUNK_READY)
-		[TRUNK_HELLO] = { sizeof(struct trunk_hello), sizeof(struct trunk_hello),
-				  BIT(TRUNK_CLOSED) | BIT(TRUNK_WAITS_HELLO) },
-		[TRUNK_AUTH] = { TRUNK_MAC_SIZE, TRUNK_MAC_SIZE, BIT(TRUNK_WAITS_AUTH) },
-		[TRUNK_REFUSE] = { sizeof(struct trunk_refuse), sizeof(struct trunk_refuse),
-				   BIT(TRUNK_CLOSED) | BIT(TRUNK_WAITS_HELLO) | BIT(TRUNK_WAITS_AUTH) | READY },
-		[TRUNK_LINK] = { sizeof(struct trunk_link), sizeof(struct trunk_link), READY },
-		[TRUNK_FLOW] = { sizeof(struct trunk_flow), TRUNK_DATA_VLS * sizeof(struct trunk_flow), READY },
-		[TRUNK_PACKET] = { sizeof(struct wire_lrh), TRUNK_MSG_MAX, READY },
-		[TRUNK_KEEPALIVE] = { 0, 0, READY, true },
-		[TRUNK_RING_OPEN] = { sizeof(struct trunk_ring_open), sizeof(struct trunk_ring_open), READY, true },
-#undef READY
-	};
 	u32 number = be32_to_cpu(h->link);
 	struct trunk_number *n = trunk_number_find(c, number);
 	struct trunk *t = n ? n->trunk : NULL;
 	enum trunk_state state = t ? t->s.state : n ? TRUNK_WAITS_AUTH : TRUNK_CLOSED;
 
-	if (h->type < TRUNK_TYPES && row[h->type].of_conn)
+	if (h->type < TRUNK_TYPES && messages[h->type].of_conn)
 		state = c->nready ? TRUNK_READY : TRUNK_CLOSED;
-	if (h->type >= TRUNK_TYPES || len < row[h->type].least || len > row[h->type].most ||
-	    !(row[h->type].states & BIT(state))) {
-		if (!n && c->refused && h->type > TRUNK_HELLO && h->type < TRUNK_TYPES && !row[h->type].of_conn &&
-		    len >= row[h->type].least && len <= row[h->type].most)
-			return true; /* sent before the trunk's refusal has arrived */
-		if (n && state == TRUNK_WAITS_AUTH)
-			return trunk_message_refuse(c, number, TRUNK_BAD_KEY);
-		if (c->nready)
-			return trunk_message_violation(c, "an invalid message, or one of a wrong length");
-		if (h->type == TRUNK_TLS_ALERT || h->type == TRUNK_TLS_CLIENT)
-			return trunk_message_refuse(c, number, TRUNK_BAD_TLS);
-		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
-	}
+	if (!length_is_valid(h->type, len) || !(messages[h->type].states & BIT(state)))
+		return on_invalid(c, h, len, n != NULL, state);
 	if (t)
 		trunk_count(c->set, t, TRUNK_CTR_RCV_BYTES, sizeof(*h) + len);
 	switch (h->type) {
