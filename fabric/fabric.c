@@ -165,6 +165,29 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 	return f;
 }
 
+static void node_fini(struct fabric_node *n)
+{
+	u32 p;
+
+	for (p = 0; p <= n->nports; p++) {
+		struct fabric_port *port = &n->ports[p];
+
+		fabric_capture_forget(port);
+		fabric_ca_fini(port);
+		free(port->vls);
+		free(port->arb);
+		free(port->sl2vl);
+		free(port->pkeys);
+	}
+	free(n->binding);
+	if (!n->sw)
+		return;
+	free(n->sw->lft);
+	free(n->sw->mft);
+	free(n->sw->info);
+	free(n->sw);
+}
+
 void fabric_destroy(struct fabric *f)
 {
 	u32 i, p;
@@ -186,27 +209,8 @@ void fabric_destroy(struct fabric *f)
 		f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
 		f->flight_n--;
 	}
-	for (i = 0; i < f->nnodes; i++) {
-		struct fabric_node *n = &f->nodes[i];
-
-		for (p = 0; p <= n->nports; p++) {
-			struct fabric_port *port = &n->ports[p];
-
-			fabric_capture_forget(port);
-			fabric_ca_fini(port);
-			free(port->vls);
-			free(port->arb);
-			free(port->sl2vl);
-			free(port->pkeys);
-		}
-		free(n->binding);
-		if (n->sw) {
-			free(n->sw->lft);
-			free(n->sw->mft);
-			free(n->sw->info);
-			free(n->sw);
-		}
-	}
+	for (i = 0; i < f->nnodes; i++)
+		node_fini(&f->nodes[i]);
 	loop_task_cancel(&f->task);
 	loop_timer_cancel(&f->timer);
 	free(f->flight);
