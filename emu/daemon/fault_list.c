@@ -377,6 +377,23 @@ static bool fault_list_refuse_all(char refused[][REFUSED_MAX], char *err, size_t
 	return at;
 }
 
+/* Arms the fault at all links of one kind; if it refuses, with a message in @refused. */
+static void fault_list_arm_kind(struct daemon *d, struct armed_fault *ft, const char *text, u32 kind,
+				char refused[REFUSED_MAX])
+{
+	struct fault_set *set;
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric) + 1; i++) {
+		set = fault_list_links(d, link_kinds[kind].target, i);
+		if (!set)
+			continue;
+		fault_list_ready(d, set);
+		set->seed += (u64)(kind + i * ARRAY_SIZE(link_kinds)) << 32; /* each has random numbers of its own */
+		fault_list_push(ft, set, text, refused, REFUSED_MAX);
+	}
+}
+
 /*
  * Arms the fault at all links of each kind that has it and its keys: a packet of one kind may have no key of another.
  * 0, or negative with a message in @err.
@@ -385,24 +402,13 @@ static int fault_list_arm_all(struct daemon *d, struct armed_fault *ft, const ch
 			      size_t err_len)
 {
 	char refused[ARRAY_SIZE(link_kinds)][REFUSED_MAX] = { "" };
-	struct fault_set *set;
-	u32 kind, i;
+	u32 kind;
 
 	if (!strcmp(action, "kill"))
 		return spec_refuse(err, err_len, "kill: it needs a node as its place");
-	for (kind = 0; kind < ARRAY_SIZE(link_kinds); kind++) {
-		if (!fault_kind(link_kinds[kind].target, action))
-			continue;
-		for (i = 0; i < fabric_node_count(d->fabric) + 1; i++) {
-			set = fault_list_links(d, link_kinds[kind].target, i);
-			if (!set)
-				continue;
-			fault_list_ready(d, set);
-			set->seed += (u64)(kind + i * ARRAY_SIZE(link_kinds))
-				     << 32; /* each has random numbers of its own */
-			fault_list_push(ft, set, text, refused[kind], sizeof(refused[kind]));
-		}
-	}
+	for (kind = 0; kind < ARRAY_SIZE(link_kinds); kind++)
+		if (fault_kind(link_kinds[kind].target, action))
+			fault_list_arm_kind(d, ft, text, kind, refused[kind]);
 	if (ft->nfaults)
 		return 0;
 	if (!fault_list_refuse_all(refused, err, err_len))

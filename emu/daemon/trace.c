@@ -201,6 +201,25 @@ static enum fabric_capture_of trace_of(const struct eth_end *end, const struct f
 	return daemon_host_is_iwarp(n) ? FABRIC_CAPTURE_TCP : FABRIC_CAPTURE_ROCE;
 }
 
+/* Starts a capture to *fd, and takes ownership of it. NULL with errno. */
+static struct trace *trace_start(struct daemon *d, struct ctl_client *c, int *fd)
+{
+	struct trace *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->capture = fabric_capture_start(d->fabric, *fd, trace_done, t);
+	if (!t || !t->capture) {
+		free(t);
+		return NULL;
+	}
+	t->d = d;
+	t->client = c;
+	t->fd = *fd;
+	*fd = -1;
+	loop_task_init(&t->task, trace_reap);
+	return t;
+}
+
 json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -226,18 +245,9 @@ json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req,
 	n = end ? NULL : daemon_place(d, c, place, &num);
 	if (!n && !end)
 		return NULL;
-	t = calloc(1, sizeof(*t));
-	if (t)
-		t->capture = fabric_capture_start(d->fabric, *fd, trace_done, t);
-	if (!t || !t->capture) {
-		free(t);
+	t = trace_start(d, c, fd);
+	if (!t)
 		return ctl_error(c, "a trace cannot start: %s", strerror(errno));
-	}
-	t->d = d;
-	t->client = c;
-	t->fd = *fd;
-	*fd = -1;
-	loop_task_init(&t->task, trace_reap);
 	if (fabric_capture_select(t->capture, (u32)snap, json_string_value(json_object_get(req, "filter")),
 				  trace_of(end, n), err, sizeof(err))) {
 		trace_stop(t);
