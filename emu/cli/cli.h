@@ -55,6 +55,8 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len);
 void cli_beside(char *path, size_t size, const char *const *places);
 const char *cli_text(const json_t *o, const char *key); /* "" if missing */
 long long cli_number(const json_t *o, const char *key); /* 0 if missing */
+/* The argument @text of @option, above 0 and up to @max; exits if it is not, or NULL. */
+double cli_positive(const char *option, const char *text, double max);
 /* Short identification of a node in a list: "lid 5"; its binding, such as "roce", if its port is not InfiniBand. */
 const char *cli_node_id(const json_t *node, char *text, size_t size);
 /*

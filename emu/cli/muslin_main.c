@@ -105,6 +105,18 @@ const char *cli_node_id(const json_t *node, char *text, size_t size)
 	return text;
 }
 
+double cli_positive(const char *option, const char *text, double max)
+{
+	char *end;
+	double v = strtod(text ? text : "", &end);
+
+	if (!text)
+		cli_fail(CLI_USAGE, "%s: missing number", option);
+	if (end == text || *end || !(v > 0 && v <= max))
+		cli_fail(CLI_USAGE, "%s %s: not a number above 0, up to %.10g", option, text, max);
+	return v;
+}
+
 double cli_seconds(void)
 {
 	struct timespec ts;
