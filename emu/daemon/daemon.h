@@ -202,8 +202,41 @@ bool daemon_address(const struct uv_host *uv, u32 n, struct uv_address *a);
 /* fault_list.c */
 json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 void daemon_faults_destroy(struct daemon *d);
+
+/* fault_place.c */
+bool daemon_place_is_all(const char *place);
+bool daemon_place_exists(struct daemon *d, const char *place); /* is it a node, or a port of one? */
+/* Has no node the name of the place? More than one may have it. */
+bool daemon_place_is_unknown(struct daemon *d, const char *place);
+/* The node of a place, by any of its names, and the port number (0: none given). */
+const struct fabric_node *daemon_place_node(struct daemon *d, const char *place, u32 *port);
+json_t *daemon_place_refuse(struct daemon *d, struct ctl_client *c, const char *place); /* an unknown one */
 /* The host at the place of a host fault; NULL and a message in @err. */
 struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, size_t err_len);
+/* The fault set of the target that has the action, at the place; NULL and a message in @err. */
+struct fault_set *daemon_fault_set(struct daemon *d, const char *place, const char *action, char *err, size_t err_len);
+void daemon_fault_refuse(struct daemon *d, const char *place, const char *action, char *err, size_t err_len);
+/* What the place "all" means: the kinds of links. */
+#define DAEMON_LINK_KINDS 4
+struct daemon_link_kind {
+	const struct fault_target *target;
+	const char *links;
+};
+extern const struct daemon_link_kind daemon_link_kinds[DAEMON_LINK_KINDS];
+/*
+ * Fault set number @i of all links of the kind: 0 has those of a network, the others that of the host at each node.
+ * NULL: none.
+ */
+struct fault_set *daemon_fault_links(struct daemon *d, const struct fault_target *target, u32 i);
+
+/* fault_swap.c */
+/*
+ * An array of the lines and daemons, in the order of the latter, that @text needs; empty: the line is for one daemon.
+ * With --join, the daemons have names.
+ */
+json_t *daemon_swap_parts(struct daemon *d, const char *text);
+/* Do two lines exchange the same cables, each named by one of its ends? */
+bool daemon_swap_is_same(struct daemon *d, const char *a, const char *b);
 
 /* timeline.c */
 json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
