@@ -19,14 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
 #define ANSWER_MAX    8192 /* bytes; no command has a longer response */
 #define EVENT_WAIT_US 1000000
 #define EVENT_POLL_US 100
 #define CLOSE_WAIT_US 100000
-#define UMAD_FIRST    256 /* data bytes that a read() with a short buffer returns with -ENOSPC */
 
 static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 {
@@ -74,15 +72,6 @@ static void file_drop(struct shim_file *f)
 	free(f);
 }
 
-/* Return value of a libc call: @result, or -1 with errno if it is -errno. */
-static int call_result(int result)
-{
-	if (result >= 0)
-		return result;
-	errno = -result;
-	return -1;
-}
-
 static int file_open(enum uv_kind kind, unsigned int unit, int flags)
 {
 	struct shim_file *f = file_new(kind, unit);
@@ -114,7 +103,7 @@ static int file_open(enum uv_kind kind, unsigned int unit, int flags)
 		return fd;
 	if (f)
 		file_drop(f);
-	return call_result(err);
+	return shim_result(err);
 }
 
 int shim_open(enum uv_kind kind, unsigned int unit, int flags)
@@ -307,7 +296,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	if (result < 0) {
 		if (r.channel && out_len >= sizeof(uint32_t))
 			channel_undo(f, out);
-		return call_result(result);
+		return shim_result(result);
 	}
 	if (fd >= 0 && out_len >= 4)
 		memcpy(out, &fd, 4); /* the first member of the response is the descriptor */
@@ -447,9 +436,9 @@ static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t l
 		return n;
 	}
 	if (f->kind == UV_NETLINK) /* the daemon writes the netlink responses to the socket before it returns */
-		return call_result(fits ? shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL) : -EMSGSIZE);
+		return shim_result(fits ? shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL) : -EMSGSIZE);
 	if (len < sizeof(*hdr) || !fits)
-		return call_result(-EINVAL);
+		return shim_result(-EINVAL);
 	done = f->kind == UV_UVERBS ? command_doorbell(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
 	if (done)
 		return done < 0 ? -1 : (ssize_t)len;
@@ -482,121 +471,15 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 	return n;
 }
 
-/*
- * Of several readers of a umad file each gets whole records, also where one does not fit: so the first record
- * is examined and taken under this lock, and under a record lock of the socket, for other processes that read it.
- */
-static pthread_mutex_t umad_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void shim_umad_lock(void)
-{
-	pthread_mutex_lock(&umad_lock);
-}
-
-void shim_umad_unlock(void)
-{
-	pthread_mutex_unlock(&umad_lock);
-}
-
-void shim_umad_child(void)
-{
-	pthread_mutex_init(&umad_lock, NULL);
-}
-
-/* Such a lock belongs to the process, and ends with it. */
-static void umad_process_lock(int fd, short type)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
-
-	while (REAL(fcntl)(fd, F_SETLKW, &lock) && errno == EINTR)
-		;
-}
-
-/* Receives a record of at most @len bytes. Returns its size. *memfd: has the whole record, or is -1. */
-static ssize_t umad_receive(int fd, void *buf, size_t len, int flags, int *memfd)
-{
-	RIGHTS_CONTROL(control, 1);
-	struct iovec iov = { buf, len };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
-	};
-	/* Not the hook, which takes the lock of the table. */
-	ssize_t n = REAL(recvmsg)(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC | flags);
-
-	*memfd = -1;
-	if (n > 0 && !rights_get(&msg, memfd, 1) && msg.msg_flags & MSG_CTRUNC)
-		return call_result(-EMFILE);
-	return n;
-}
-
-/* The whole size of a received record of @n bytes. */
-static size_t umad_size(ssize_t n, int memfd)
-{
-	off_t size = memfd < 0 ? 0 : lseek(memfd, 0, SEEK_END);
-
-	return size > n ? (size_t)size : (size_t)n;
-}
-
-/* As the kernel: a record that does not fit stays, and its first MAD is copied if it has several. @first: its end. */
-static ssize_t umad_take(int fd, void *buf, size_t len, size_t first)
-{
-	char peek[512];
-	int memfd, taken = -1;
-	ssize_t n = umad_receive(fd, peek, sizeof(peek), MSG_PEEK, &memfd);
-	size_t size = n > 0 ? umad_size(n, memfd) : 0;
-
-	if (n > 0 && size <= len)
-		n = umad_receive(fd, buf, len, 0, &taken);
-	else if (n > 0 && size > first && len >= first)
-		n = (memcpy(buf, peek, first), call_result(-ENOSPC));
-	else if (n > 0)
-		n = call_result(-EINVAL);
-	if (n > 0 && taken >= 0)
-		n = pread(taken, buf, len, 0);
-	if (memfd >= 0)
-		REAL(close)(memfd);
-	if (taken >= 0)
-		REAL(close)(taken);
-	return n;
-}
-
-ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr)
-{
-	int cancel, err;
-	ssize_t n;
-	char byte;
-
-	if (len < hdr)
-		return call_result(-EINVAL);
-	do {
-		n = recv(fd, &byte, 1, MSG_PEEK); /* waits, unless O_NONBLOCK is set */
-		if (n <= 0)
-			break;
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-		shim_umad_lock();
-		umad_process_lock(fd, F_WRLCK);
-		n = umad_take(fd, buf, len, hdr + UMAD_FIRST);
-		err = errno;
-		umad_process_lock(fd, F_UNLCK);
-		shim_umad_unlock();
-		errno = err;
-		pthread_setcancelstate(cancel, NULL);
-	} while (n < 0 && errno == EAGAIN); /* another reader has taken it */
-	if (n)
-		return n;
-	usleep(100000); /* the fabric is down: delays programs that retry in a loop */
-	return call_result(-ENODEV);
-}
-
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = arg ? _IOC_SIZE(request) : 0; /* ENABLE_PKEY has no argument */
 	int result;
 
 	if (f->kind != UV_UMAD)
-		return call_result(-ENOTTY);
+		return shim_result(-ENOTTY);
 	result = shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
 	if (!result && request == IB_USER_MAD_ENABLE_PKEY)
 		f->umad_hdr = sizeof(struct ib_user_mad_hdr);
-	return call_result(result);
+	return shim_result(result);
 }

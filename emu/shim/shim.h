@@ -3,6 +3,7 @@
 #ifndef MUSLIN_SHIM_H
 #define MUSLIN_SHIM_H
 
+#include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -52,6 +53,14 @@ struct shim_file {
 			real_fn = shim_real(#name); \
 		real_fn;                            \
 	})
+/* Return value of a libc call: @result, or -1 with errno if it is -errno. */
+static inline int shim_result(int result)
+{
+	if (result >= 0)
+		return result;
+	errno = -result;
+	return -1;
+}
 void *shim_real(const char *name); /* symbol.c: as dlsym(RTLD_NEXT) */
 
 /* hooks_stat.c: system calls, without translation; errno is set. */
@@ -122,11 +131,13 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags);
 void shim_await_reader(struct shim_file *f); /* before one of its descriptors is closed */
 /* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
 ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
+int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
+
+/* umad.c */
 ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr); /* @hdr: size of the header of its records */
 void shim_umad_lock(void);                                         /* no read examines a record */
 void shim_umad_unlock(void);
 void shim_umad_child(void);
-int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 
 /* addr.c */
 /* Is it an address of the fabric? @to: the loopback address to use instead. */
