@@ -12,25 +12,34 @@ void rxe_migrate(struct rxe_qp *rq)
 	hca_qp_migrate(rq->qp);
 }
 
-/* RoCE packets are addressed by GIDs only (A17.4.3). */
-static bool path_gids_match(const struct wire_port *port, const struct wire_packet *p, const struct hca_av *av)
+/* On InfiniBand the default prefix is valid beside that of the subnet (4.1.1). */
+static bool gid_matches(const struct wire_gid *gid, const struct wire_gid *want, bool ethernet)
 {
-	const struct wire_grh *grh = wire_packet_grh(p);
-
-	return av->grh && wire_gid_equal(&grh->sgid, &av->dgid) &&
-	       wire_gid_equal(&grh->dgid, &port->attr.gid[av->sgid_index % WIRE_PORT_GIDS]);
+	return wire_gid_guid(gid) == wire_gid_guid(want) &&
+	       (wire_gid_prefix(gid) == wire_gid_prefix(want) ||
+		(!ethernet && wire_gid_prefix(gid) == WIRE_GID_PREFIX_DEFAULT));
 }
 
+/* A packet has a GRH if, and only if, the address vector has one, and the GIDs are those of the path (9.6.1.2). */
+static bool path_grh_matches(const struct wire_port *port, const struct wire_packet *p, const struct hca_av *av)
+{
+	const struct wire_gid *gids = port->attr.gid;
+	bool ethernet = wire_port_is_ethernet(port);
+
+	if (!av->grh || !p->grh_off)
+		return !av->grh && !p->grh_off;
+	return gid_matches(&wire_packet_grh(p)->sgid, &av->dgid, ethernet) &&
+	       gid_matches(&wire_packet_grh(p)->dgid, &gids[av->sgid_index % WIRE_PORT_GIDS], ethernet);
+}
+
+/* SLID and GIDs. RoCE packets are addressed by GIDs only (A17.4.3). */
 static bool path_matches(const struct hca_qp *qp, const struct wire_packet *p, u8 port, const struct hca_av *av,
 			 u8 av_port)
 {
 	const struct wire_port *wp = hca_port(qp->hca, port);
 
-	if (port != av_port)
-		return false;
-	if (wp->attr.link_layer == WIRE_LINK_ETHERNET)
-		return path_gids_match(wp, p, av);
-	return wire_lrh_slid(wire_packet_lrh(p)) == av->dlid;
+	return port == av_port && (wire_port_is_ethernet(wp) || wire_lrh_slid(wire_packet_lrh(p)) == av->dlid) &&
+	       path_grh_matches(wp, p, av);
 }
 
 bool rxe_path_is(const struct rxe_qp *rq, const struct wire_packet *p, u8 port)
