@@ -305,7 +305,7 @@ static int receive(struct hca *hca, u8 port, struct wire_packet *p)
 	hca_count(hca, port, HCA_CNT_RCVD_PKTS);
 	if (p->flags & WIRE_PKT_BAD_ICRC) {
 		hca_count(hca, port, HCA_CNT_ICRC_ERR);
-	} else if (!op || wire_bth_tver(wire_packet_bth(p))) {
+	} else if (!op || wire_bth_tver(wire_packet_bth(p)) || !rxe_destination_valid(hca_port(hca, port), p)) {
 		hca_count(hca, port, HCA_CNT_BAD_PACKET);
 	} else if (op->transport == WIRE_TP_UD) {
 		rxe_ud_receive(rxe, port, p, op);

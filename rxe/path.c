@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Path check of received packets (IBTA 9.6.1), and automatic path migration (17.2.8). The consumer loads an alternate
- * path and sets REARM. A packet of the peer without MigReq means that the peer has an alternate path, too: ARMED. The
- * side that migrates sends MigReq on the alternate path, and its peer migrates when it receives that.
+ * Address and path checks of received packets (IBTA 9.6.1), and automatic path migration (17.2.8). The consumer loads
+ * an alternate path and sets REARM. A packet of the peer without MigReq means that the peer has an alternate path, too:
+ * ARMED. The side that migrates sends MigReq on the alternate path, and its peer migrates when it receives that.
  */
+#include "emu/packet/roce.h"
 #include "rxe/rxe_internal.h"
 
 void rxe_migrate(struct rxe_qp *rq)
@@ -40,6 +41,18 @@ static bool path_matches(const struct hca_qp *qp, const struct wire_packet *p, u
 
 	return port == av_port && (wire_port_is_ethernet(wp) || wire_lrh_slid(wire_packet_lrh(p)) == av->dlid) &&
 	       path_grh_matches(wp, p, av);
+}
+
+/*
+ * A packet to a group has destination QP 0xffffff, a multicast DLID (InfiniBand), and a GRH with a multicast GID; a
+ * packet to a queue pair has none of them (9.6.1, 10.5.2).
+ */
+bool rxe_destination_valid(const struct wire_port *port, const struct wire_packet *p)
+{
+	bool ethernet = wire_port_is_ethernet(port), group = p->grh_off && wire_gid_is_group(&wire_packet_grh(p)->dgid);
+
+	return group == (wire_bth_qpn(wire_packet_bth(p)) == RXE_QPN_MULTICAST) &&
+	       (ethernet || group == wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
 }
 
 bool rxe_path_is(const struct rxe_qp *rq, const struct wire_packet *p, u8 port)

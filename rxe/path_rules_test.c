@@ -81,6 +81,111 @@ static bool gid_with_the_default_prefix(void)
 	return is_dropped();
 }
 
+/* Multicast: a datagram to @qpn, @dlid and @gid; b has joined the group. */
+
+#define MLID 0xc001
+
+static const struct wire_gid mgid = { { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = 9 } };
+
+enum fate {
+	LOST,
+	ARRIVED,
+	DISCARDED /* and counted */
+};
+
+static enum fate datagram(u32 qpn, u16 dlid, bool grh, const struct wire_gid *gid)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_SEND, 0, 64, 1);
+	u64 bad = hca_counter(b.hca, 1, HCA_CNT_BAD_PACKET);
+	bool arrived;
+
+	wr.remote_qpn = qpn;
+	wr.av.dlid = dlid;
+	wr.av.grh = grh;
+	wr.av.dgid = *gid;
+	hca_mcast_attach(b.ctx, b.qpn, &mgid, 0);
+	recv_at(b.wq, 0, 200, 7);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	arrived = is_next(&b, 7, 0);
+	hca_mcast_detach(b.ctx, b.qpn, &mgid, 0);
+	return arrived ? ARRIVED : hca_counter(b.hca, 1, HCA_CNT_BAD_PACKET) == bad + 1 ? DISCARDED : LOST;
+}
+
+static bool multicast(void)
+{
+	return datagram(RXE_QPN_MULTICAST, MLID, true, &mgid) == ARRIVED;
+}
+
+static bool multicast_to_a_qpn(void)
+{
+	return datagram(b.qpn, MLID, true, &mgid) == DISCARDED;
+}
+
+static bool multicast_to_a_unicast_lid(void)
+{
+	return datagram(RXE_QPN_MULTICAST, 2, true, &mgid) == DISCARDED;
+}
+
+static bool multicast_without_grh(void)
+{
+	return datagram(RXE_QPN_MULTICAST, MLID, false, &mgid) == DISCARDED;
+}
+
+static bool multicast_to_a_unicast_gid(void)
+{
+	return datagram(RXE_QPN_MULTICAST, MLID, true, &b.port.attr.gid[0]) == DISCARDED;
+}
+
+static bool unicast_to_a_multicast_lid(void)
+{
+	return datagram(b.qpn, MLID, false, &mgid) == DISCARDED;
+}
+
+static bool unicast_to_a_multicast_gid(void)
+{
+	return datagram(b.qpn, 2, true, &mgid) == DISCARDED;
+}
+
+static bool unicast(void)
+{
+	return datagram(b.qpn, 2, false, &mgid) == ARRIVED;
+}
+
+static bool connected_to_a_multicast_lid(void)
+{
+	qp_of(&a)->attr.av.dlid = MLID;
+	recv_at(b.wq, 0, 200, 7);
+	post(HCA_WR_SEND, 0, 64, 1);
+	step(1);
+	return is_quiet(&b) && hca_counter(b.hca, 1, HCA_CNT_BAD_PACKET) == 1;
+}
+
+/* Members on the sender's own port get their copies by loopback. */
+static bool loopback_of_a_unicast_lid(void)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_SEND, 0, 64, 1);
+	struct hca_soft_wq *sender = a.wq;
+	u32 first = a.qpn;
+	bool quiet;
+
+	qp_make(&a, HCA_QPT_UD);
+	if (move(&a, &b, 5, PSN) || hca_mcast_attach(a.ctx, a.qpn, &mgid, 0))
+		return false;
+	hca_soft_post_recv(
+		a.wq, &(struct hca_recv_wr){ .token = 8, .num_sge = 1, .sge = { { address(&a, 4096), 200, a.lkey } } });
+	wr.remote_qpn = RXE_QPN_MULTICAST;
+	wr.av = (struct hca_av){ .dlid = 2, .port = 1, .grh = true, .dgid = mgid };
+	hca_soft_post_send(sender, &wr);
+	run();
+	quiet = is_next(&a, 1, 0) && is_quiet(&a);
+	hca_mcast_detach(a.ctx, a.qpn, &mgid, 0);
+	hca_soft_wq_destroy(a.wq);
+	a.wq = sender;
+	a.qpn = first;
+	return quiet;
+}
+
 static const struct rule rules[] = {
 	{ "9.6.1.2 a GRH of the path", HCA_QPT_RC, grh },
 	{ "9.6.1.2 its GIDs may have the default prefix (4.1.1)", HCA_QPT_RC, grh_with_the_default_prefix },
@@ -91,6 +196,17 @@ static const struct rule rules[] = {
 	{ "9.6.1.2 another SGID", HCA_QPT_RC, grh_of_another_source },
 	{ "9.6.1.2 another DGID", HCA_QPT_RC, grh_to_another_destination },
 	{ "9.6.1.2 another prefix of the DGID", HCA_QPT_RC, grh_of_another_subnet },
+	{ "9.6.1.1 a datagram to a QP", HCA_QPT_UD, unicast },
+	{ "10.5.2 a datagram to a group: QP 0xffffff, MLID, MGID", HCA_QPT_UD, multicast },
+	{ "9.6.1.1 to a group, and another QP: dropped", HCA_QPT_UD, multicast_to_a_qpn },
+	{ "9.6.1.1 QP 0xffffff and a unicast DLID: dropped", HCA_QPT_UD, multicast_to_a_unicast_lid },
+	{ "10.5.2 and its loopback, too", HCA_QPT_UD, loopback_of_a_unicast_lid },
+	{ "9.6.1.2 QP 0xffffff and no GRH: dropped", HCA_QPT_UD, multicast_without_grh },
+	{ "9.6.1.2 QP 0xffffff and a unicast DGID: dropped", HCA_QPT_UD, multicast_to_a_unicast_gid },
+	{ "9.6.1.1 a multicast DLID and a QP: dropped", HCA_QPT_UD, unicast_to_a_multicast_lid },
+	{ "9.6.1.2 a multicast DGID and a QP: dropped", HCA_QPT_UD, unicast_to_a_multicast_gid },
+	{ "9.6.1.1 RC: a multicast DLID", HCA_QPT_RC, connected_to_a_multicast_lid },
+	{ "9.6.1.1 UC: a multicast DLID", HCA_QPT_UC, connected_to_a_multicast_lid },
 };
 
 static const struct rule ethernet_rules[] = {

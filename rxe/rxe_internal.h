@@ -342,7 +342,8 @@ void rxe_req_fail(struct rxe_qp *rq, u8 status); /* see request.h */
 bool rxe_req_loading(struct rxe_qp *rq);         /* payload of its requests is still being fetched */
 
 /* path.c */
-void rxe_migrate(struct rxe_qp *rq); /* to the alternate path */
+bool rxe_destination_valid(const struct wire_port *port, const struct wire_packet *p); /* QPN, DLID and DGID agree */
+void rxe_migrate(struct rxe_qp *rq);                                                   /* to the alternate path */
 /*
  * Did the packet arrive by a path of this QP, with its P_Key? Arms the alternate path or migrates to it if the packet
  * demands that.

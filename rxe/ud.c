@@ -99,12 +99,8 @@ static void deliver_member(struct hca_qp *qp, void *arg)
 
 static void deliver_group(struct hca *hca, u8 port, struct delivery *d)
 {
-	const struct wire_grh *grh = wire_packet_grh(d->p);
-	struct wire_gid mgid;
+	struct wire_gid mgid = wire_packet_grh(d->p)->dgid;
 
-	if (!d->p->grh_off)
-		return;
-	mgid = grh->dgid;
 	hca_mcast_for_each(hca, port, &mgid, wire_lrh_dlid(wire_packet_lrh(d->p)), deliver_member, d);
 }
 
@@ -112,7 +108,8 @@ void rxe_ud_loop_back(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 {
 	struct delivery d = { .p = p, .op = op, .from = rq->qp };
 
-	deliver_group(rq->rxe->hca, rq->qp->attr.port, &d);
+	if (rxe_destination_valid(hca_port(rq->rxe->hca, rq->qp->attr.port), p))
+		deliver_group(rq->rxe->hca, rq->qp->attr.port, &d);
 }
 
 void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op)

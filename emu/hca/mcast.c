@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "emu/hca/hca_internal.h"
+#include "emu/packet/roce.h"
 
 #define BUCKETS 64
 
@@ -129,13 +130,6 @@ static void take_out(struct hca *hca, struct group *g, struct attachment *at)
 	drop_if_empty(hca, g);
 }
 
-/* On Ethernet the GIDs of IPv4 groups are their mapped addresses. */
-static bool is_group(const struct wire_gid *mgid)
-{
-	return wire_gid_is_multicast(mgid) ||
-	       (!wire_gid_prefix(mgid) && wire_gid_guid(mgid) >> 32 == 0xffff && mgid->raw[12] >> 4 == 0xe);
-}
-
 /* Attaching again is harmless. -EINVAL: not a UD QP, not a multicast GID, or attached by another MLID. */
 int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid)
 {
@@ -144,7 +138,7 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 	struct group *g;
 	int err;
 
-	if (!qp || qp->type != HCA_QPT_UD || !is_group(mgid) || (mlid && !wire_lid_is_multicast(mlid)))
+	if (!qp || qp->type != HCA_QPT_UD || !wire_gid_is_group(mgid) || (mlid && !wire_lid_is_multicast(mlid)))
 		return -EINVAL;
 	g = group_find(ctx->hca, mgid);
 	at = g ? find_qp(g, qp) : NULL;

@@ -42,6 +42,12 @@ static inline u32 wire_gid_v4(const struct wire_gid *gid) /* host order */
 	return (u32)wire_gid_guid(gid);
 }
 
+/* A multicast GID; on Ethernet the GIDs of IPv4 groups are their mapped addresses. */
+static inline bool wire_gid_is_group(const struct wire_gid *gid)
+{
+	return wire_gid_is_multicast(gid) || (wire_gid_is_v4(gid) && wire_gid_v4(gid) >> 28 == 0xe);
+}
+
 static inline struct wire_gid wire_gid_from_v4(u32 addr)
 {
 	return wire_gid_make(0, 0xffff00000000ull | addr);

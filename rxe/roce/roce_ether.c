@@ -38,11 +38,6 @@ int roce_ether_own(const struct roce_port *rp, const struct wire_gid *gid, u16 v
 	return i < 0 ? find_gid(rp, gid, &v1) : i;
 }
 
-static bool is_group(const struct wire_gid *gid)
-{
-	return wire_gid_is_multicast(gid) || (wire_gid_is_v4(gid) && wire_gid_v4(gid) >> 28 == 0xe);
-}
-
 /* Sending */
 
 static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r)
@@ -52,7 +47,7 @@ static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire
 	wire_roce_from_grh(p, r);
 	if (find_gid(rp, &r->src, &p->l2) < 0 || wire_gid_is_zero(&r->dst))
 		return false;
-	if (!wire_roce_is_v1(r) && wire_gid_is_v4(&r->src) != wire_gid_is_v4(&r->dst) && !is_group(&r->dst))
+	if (!wire_roce_is_v1(r) && wire_gid_is_v4(&r->src) != wire_gid_is_v4(&r->dst) && !wire_gid_is_group(&r->dst))
 		return false;
 	r->sport = (u16)(SPORT_FIRST | (((qpn * 0x9e3779b1u) >> 16 ^ r->flow) & 0x3fff));
 	return true;
@@ -117,7 +112,7 @@ static enum roce_answer station_of(struct roce_port *rp, const struct wire_roce 
 		memcpy(mac, p->l2.mac, ETHER_ALEN);
 		return ROCE_SEND;
 	}
-	if (is_group(&r->dst)) {
+	if (wire_gid_is_group(&r->dst)) {
 		ether_multicast_mac(mac, r->dst.raw);
 		return ROCE_SEND;
 	}
@@ -200,7 +195,7 @@ static void frame_receive(struct roce_port *rp, struct wire_buf *buf, const stru
 			roce_neigh_frame(rp, h, payload, buf->size - h->size);
 		return;
 	}
-	if (!is_group(&r.dst) && find_gid(rp, &r.dst, &r.l2) < 0) {
+	if (!wire_gid_is_group(&r.dst) && find_gid(rp, &r.dst, &r.l2) < 0) {
 		roce_count(rp, ROCE_CTR_REFUSED);
 		return;
 	}
