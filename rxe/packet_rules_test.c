@@ -232,6 +232,102 @@ static bool read_response_of_wrong_length(void)
 	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR);
 }
 
+/* A READ whose responses are forged: opcode and length of each. */
+struct response {
+	u8 opcode;
+	u32 len;
+};
+
+static bool bad_response(u32 length, const struct response *r)
+{
+	u32 psn = PSN;
+
+	drop_from = drop_to = 1;
+	post(HCA_WR_RDMA_READ, 0, length, 1);
+	step(1);
+	for (; r->opcode; r++) {
+		struct wire_packet *p = forge(&b, r->opcode, psn++, r->len);
+
+		if (r->opcode != WIRE_RC_READ_RESP_MIDDLE)
+			wire_aeth_fill(wire_packet_aeth(p), 31, 1);
+		wire_send(&b.port, p);
+	}
+	step(1);
+	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR) && qp_of(&a)->state == HCA_QPS_ERR;
+}
+
+static bool read_response_that_begins_in_the_middle(void)
+{
+	return bad_response(2 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_MIDDLE, 4096 }, { 0 } });
+}
+
+static bool read_response_that_begins_with_the_last(void)
+{
+	return bad_response(2 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_LAST, 4096 }, { 0 } });
+}
+
+static bool read_response_only_of_several(void)
+{
+	return bad_response(2 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_ONLY, 4096 }, { 0 } });
+}
+
+static bool read_response_first_of_one(void)
+{
+	return bad_response(4096, (const struct response[]){ { WIRE_RC_READ_RESP_FIRST, 4096 }, { 0 } });
+}
+
+static bool read_response_last_of_one(void)
+{
+	return bad_response(4096, (const struct response[]){ { WIRE_RC_READ_RESP_LAST, 4096 }, { 0 } });
+}
+
+static bool read_response_that_begins_twice(void)
+{
+	return bad_response(3 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_FIRST, 4096 },
+								 { WIRE_RC_READ_RESP_FIRST, 4096 },
+								 { 0 } });
+}
+
+static bool read_response_that_ends_early(void)
+{
+	return bad_response(3 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_FIRST, 4096 },
+								 { WIRE_RC_READ_RESP_LAST, 4096 },
+								 { 0 } });
+}
+
+static bool read_response_that_does_not_end(void)
+{
+	return bad_response(2 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_FIRST, 4096 },
+								 { WIRE_RC_READ_RESP_MIDDLE, 4096 },
+								 { 0 } });
+}
+
+static bool read_response_with_a_short_packet(void)
+{
+	return bad_response(2 * 4096, (const struct response[]){ { WIRE_RC_READ_RESP_FIRST, 100 }, { 0 } });
+}
+
+static bool read_response_with_an_empty_last(void)
+{
+	return bad_response(
+		2 * 4096,
+		(const struct response[]){ { WIRE_RC_READ_RESP_FIRST, 4096 }, { WIRE_RC_READ_RESP_LAST, 0 }, { 0 } });
+}
+
+static bool read_response_to_an_atomic(void)
+{
+	struct wire_packet *p;
+
+	drop_from = drop_to = 1;
+	post(HCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 1);
+	step(1);
+	p = forge(&b, WIRE_RC_READ_RESP_ONLY, PSN, 8);
+	wire_aeth_fill(wire_packet_aeth(p), 31, 1);
+	wire_send(&b.port, p);
+	step(1);
+	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR);
+}
+
 /* Invalid requests */
 
 static bool middle_without_first(void)
@@ -563,6 +659,18 @@ static const struct rule rules[] = {
 	{ "9.7.5.1.1 implied NAK of the retransmitted READ, too", HCA_QPT_RC, response_lost_twice_without_timeout },
 	{ "9.7.5.1.1 implied NAKs of one flight count one retry", HCA_QPT_RC, response_lost_before_many_acks },
 	{ "9.9.2 a response of a wrong length", HCA_QPT_RC, read_response_of_wrong_length },
+	{ "9.9.2 a first response shorter than the MTU", HCA_QPT_RC, read_response_with_a_short_packet },
+	{ "9.9.2 a last response without payload", HCA_QPT_RC, read_response_with_an_empty_last },
+	{ "9.9.2 a READ response that begins with a middle packet", HCA_QPT_RC,
+	  read_response_that_begins_in_the_middle },
+	{ "9.9.2 or with the last packet", HCA_QPT_RC, read_response_that_begins_with_the_last },
+	{ "9.9.2 only packet of a response of several", HCA_QPT_RC, read_response_only_of_several },
+	{ "9.9.2 first packet of a response of one", HCA_QPT_RC, read_response_first_of_one },
+	{ "9.9.2 last packet of a response of one", HCA_QPT_RC, read_response_last_of_one },
+	{ "9.9.2 a READ response with two first packets", HCA_QPT_RC, read_response_that_begins_twice },
+	{ "9.9.2 a last packet where a middle one is due", HCA_QPT_RC, read_response_that_ends_early },
+	{ "9.9.2 a middle packet where the last one is due", HCA_QPT_RC, read_response_that_does_not_end },
+	{ "9.9.2 a READ response to an atomic", HCA_QPT_RC, read_response_to_an_atomic },
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },
 	{ "9.7.4.1.2 the end of a WRITE in a SEND", HCA_QPT_RC, write_in_a_send },

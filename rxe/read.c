@@ -55,6 +55,19 @@ static u32 read_length_at(const struct rxe_qp *rq, const struct rxe_wqe *w, u32 
 	return min(rxe_req_mtu(rq), w->wr.length - off);
 }
 
+/*
+ * May packet @at of the response have this opcode and length? FIRST, MIDDLE, LAST in this order, or ONLY (9.7.5.1).
+ * Responses to requests of parts begin and end within the message.
+ */
+static bool read_response_valid(const struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, const struct wire_packet *p,
+				const struct wire_opcode *op)
+{
+	bool first = !at, last = at + 1 == w->npkts, start = op->flags & WIRE_OPF_START, end = op->flags & WIRE_OPF_END;
+
+	return p->len == read_length_at(rq, w, at * rxe_req_mtu(rq)) && (start == first || (!first && w->resent)) &&
+	       (end == last || (!last && w->resent));
+}
+
 /* Bitmap of out-of-order responses */
 
 static u64 *read_ooo_word(const struct rxe_qp *rq, u32 psn)
@@ -96,7 +109,7 @@ static u32 read_missing(const struct rxe_qp *rq, u32 psn, u32 max)
 /* Partial READ retransmission */
 
 /* Requests the missing range that begins with the expected response. */
-static void read_retransmit_missing(struct rxe_qp *rq, const struct rxe_wqe *w)
+static void read_retransmit_missing(struct rxe_qp *rq, struct rxe_wqe *w)
 {
 	u32 at = w->got / rxe_req_mtu(rq), psn = wire_psn_add(w->first_psn, at),
 	    n = read_missing(rq, psn, w->npkts - at);
@@ -107,7 +120,7 @@ static void read_retransmit_missing(struct rxe_qp *rq, const struct rxe_wqe *w)
 }
 
 /* As read_retransmit_missing(), counted as a retry; without out-of-order responses, for the whole rest. */
-static void read_retry(struct rxe_qp *rq, const struct rxe_wqe *w)
+static void read_retry(struct rxe_qp *rq, struct rxe_wqe *w)
 {
 	if (!rq->req.nread_ooo || w->wr.opcode != HCA_WR_RDMA_READ || !rq->req.retries) {
 		rxe_retry(rq, rxe_read_expected(rq, w));
@@ -120,7 +133,7 @@ static void read_retry(struct rxe_qp *rq, const struct rxe_wqe *w)
 
 bool rxe_read_retransmit(struct rxe_qp *rq)
 {
-	const struct rxe_wqe *w = rxe_read_oldest(rq);
+	struct rxe_wqe *w = rxe_read_oldest(rq);
 
 	rq->req.read_retransmit = false;
 	if (!rq->req.nread_ooo || !w || w->wr.opcode != HCA_WR_RDMA_READ || rxe_read_expected(rq, w) != rq->req.una)
@@ -200,9 +213,9 @@ void rxe_read_advance(struct rxe_qp *rq)
 	}
 }
 
-void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p)
+void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p, const struct wire_opcode *op)
 {
-	if (p->len != read_length_at(rq, w, w->got)) {
+	if (!read_response_valid(rq, w, w->got / rxe_req_mtu(rq), p, op)) {
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 		return;
 	}
@@ -215,16 +228,16 @@ void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet 
 }
 
 /* Ignores an invalid response: it counts as missing, and the error is found when its retransmission is received. */
-static void read_ooo_write(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
+static void read_ooo_write(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op, u32 psn)
 {
 	struct rxe_wqe *w = read_find(rq, psn);
-	u32 off = w ? (u32)wire_psn_diff(psn, w->first_psn) * rxe_req_mtu(rq) : 0;
+	u32 at = w ? (u32)wire_psn_diff(psn, w->first_psn) : 0;
 
-	if (!w || read_ooo_received(rq, psn) || p->len != read_length_at(rq, w, off))
+	if (!w || read_ooo_received(rq, psn) || !read_response_valid(rq, w, at, p, op))
 		return;
 	if (!rq->req.read_ooo)
 		rq->req.read_ooo = calloc(READ_OOO_PSNS / 64, sizeof(u64));
-	if (!rq->req.read_ooo || read_payload_write(rq, w, off, p))
+	if (!rq->req.read_ooo || read_payload_write(rq, w, at * rxe_req_mtu(rq), p))
 		return;
 	*read_ooo_word(rq, psn) |= BIT_ULL(psn % 64);
 	rq->req.nread_ooo++;
@@ -238,7 +251,7 @@ void rxe_read_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, const
 	if (distance <= 0)
 		return;
 	if (rq->req.cwnd.on && distance < (s32)READ_OOO_PSNS && op->flags & WIRE_OPF_READ)
-		read_ooo_write(rq, p, psn);
+		read_ooo_write(rq, p, op, psn);
 	/* The other responses of this flight report the same loss, and count no retry. */
 	if (rq->req.psn != rq->req.max_psn || rq->req.read_retransmit || rxe_cwnd_loss_known(rq, psn))
 		return;

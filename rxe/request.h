@@ -32,7 +32,7 @@ void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *w); /* of struct hca_sq 
 void rxe_req_fail(struct rxe_qp *rq, u8 status);
 
 /* requester.c: retransmits a READ for the @n response packets from packet @at on */
-void rxe_req_retransmit_read(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n);
+void rxe_req_retransmit_read(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n);
 
 /* response.c */
 void rxe_req_progress(struct rxe_qp *rq, u32 una); /* PSNs before @una are acknowledged */
@@ -41,8 +41,9 @@ bool rxe_req_acked(struct rxe_qp *rq, u32 psn);
 
 /* read.c */
 struct rxe_wqe *rxe_read_oldest(const struct rxe_qp *rq); /* the oldest outstanding READ or atomic; NULL: none */
-u32 rxe_read_expected(const struct rxe_qp *rq, const struct rxe_wqe *w);             /* PSN of the next response */
-void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p); /* with the expected PSN */
+u32 rxe_read_expected(const struct rxe_qp *rq, const struct rxe_wqe *w); /* PSN of the next response */
+/* With the expected PSN. */
+void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p, const struct wire_opcode *op);
 /* A response with another PSN. */
 void rxe_read_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op, u32 psn);
 void rxe_read_done(struct rxe_qp *rq, struct rxe_wqe *w);

@@ -172,6 +172,8 @@ static void wqe_send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 		w->wr.state = HCA_WQE_SENT;
 		w->first_psn = rq->req.psn;
 		w->npkts = rxe_packets(w->wr.length, mtu);
+	} else {
+		w->resent = true;
 	}
 	off = reads ? 0 : rq->req.pkt_next * mtu;
 	last = reads || rq->req.pkt_next + 1 == w->npkts;
@@ -199,13 +201,14 @@ static void wqe_send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	packet_send(rq, p);
 }
 
-void rxe_req_retransmit_read(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n)
+void rxe_req_retransmit_read(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n)
 {
 	const struct hca_qp *qp = rq->qp;
 	u32 off = at * rxe_req_mtu(rq), len = min(n * rxe_req_mtu(rq), w->wr.length - off);
 	struct wire_packet *p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_READ_REQUEST,
 					  qp->attr.dest_qpn, wire_psn_add(w->first_psn, at), 0, false, false);
 
+	w->resent = true;
 	if (p)
 		eths_fill(p, w, off, len);
 	packet_send(rq, p);

@@ -188,7 +188,7 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	if (op->flags & WIRE_OPF_ATOMIC && w->wr.opcode != HCA_WR_RDMA_READ)
 		atomic_response_receive(rq, w, p);
 	else if (op->flags & WIRE_OPF_READ && w->wr.opcode == HCA_WR_RDMA_READ)
-		rxe_read_response(rq, w, p);
+		rxe_read_response(rq, w, p, op);
 	else
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 }

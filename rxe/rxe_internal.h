@@ -31,6 +31,7 @@ struct rxe_wqe {
 	u16 lso_mss;                 /* UD: bytes a segment; 0: no packet to be cut */
 	u16 lso_hdr;                 /* bytes of headers in chunk before the payload */
 	bool read_failed;            /* its memory could not be read */
+	bool resent;                 /* READ: it was requested again, possibly in part */
 	u32 got;                     /* READ: response bytes received in order */
 	struct wire_buf *chunk;      /* bytes of the message from chunk_off on */
 	u32 chunk_off;

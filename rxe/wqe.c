@@ -107,7 +107,7 @@ bool rxe_wqes_pull(struct rxe_qp *rq)
 		w->lso_mss = w->lso_hdr = 0;
 		w->got = w->chunk_off = 0;
 		w->chunk = NULL;
-		w->read_failed = false;
+		w->read_failed = w->resent = false;
 		if (hca_wqe_local(&w->wr))
 			break;
 		if (w->wr.status)
