@@ -96,6 +96,7 @@ static inline void fake_node_init(struct fake_node *n, int i)
 		wire_set(n->info[p], PORTINFO_STATE, p || i >= 4 ? PORT_STATE_DOWN : PORT_STATE_ACTIVE);
 		wire_set(n->info[p], PORTINFO_MTU_CAP, WIRE_MTU_4096);
 		wire_set(n->info[p], PORTINFO_VL_CAP, 4);
+		wire_set(n->info[p], PORTINFO_GUID_CAP, 8);
 		wire_set(n->info[p], PORTINFO_WIDTH_ACTIVE, LINK_WIDTH_4X);
 		wire_set(n->info[p], PORTINFO_SPEED_ACTIVE, LINK_SPEED_QDR);
 		wire_set(n->info[p], PORTINFO_CAP_MASK, PORT_CAP_CLIENT_REREGISTER);

@@ -48,15 +48,20 @@ static const struct sa_field guid_fields[] = {
 	GUID(7),
 };
 
+/* A block for each 8 GUIDs of GUIDCap. As with OpenSM, the manager assigns no other GUID than entry 0. */
 static bool emit_guids(struct sa_call *c, struct sm_port *p, u16 lid)
 {
 	u8 rec[GUIDINFOREC_SIZE] = { 0 };
+	u32 at;
 
-	if (!p->guid)
-		return true;
-	wire_set(rec, GUIDINFOREC_LID, lid);
-	wire_set(rec, WIRE_AT(GUIDINFOREC_GUID_INFO, WIRE_FIELD(0, 64)), p->guid);
-	return !sm_sa_match(c, rec, guid_fields, ARRAY_SIZE(guid_fields)) || sm_sa_emit(c, rec);
+	for (at = 0; p->guid && at < wire_get(p->info, PORTINFO_GUID_CAP); at += GUIDINFO_PER_BLOCK) {
+		wire_set(rec, GUIDINFOREC_LID, lid);
+		wire_set(rec, GUIDINFOREC_BLOCK, at / GUIDINFO_PER_BLOCK);
+		wire_set(rec, WIRE_AT(GUIDINFOREC_GUID_INFO, GUIDINFO_GUID(0)), at ? 0 : p->guid);
+		if (sm_sa_match(c, rec, guid_fields, ARRAY_SIZE(guid_fields)) && !sm_sa_emit(c, rec))
+			return false;
+	}
+	return true;
 }
 
 void sm_sa_guid_info_record(struct sa_call *c)
