@@ -27,7 +27,10 @@ void sm_qos_sl2vl(const struct sm *sm, const struct sm_port *out, u8 *table)
 		wire_set(table, SLTOVL_VL(sl), sl % vls);
 }
 
-/* Both arbitration tables serve every VL; they fit into the first blocks. */
+/*
+ * Both arbitration tables serve every VL; they fit into the first blocks. The other blocks are set to weight 0, too:
+ * another manager may have used them.
+ */
 void sm_qos_vlarb(const struct sm *sm, const struct sm_port *p, u8 block, u8 *table)
 {
 	u8 vls = wire_vl_count(sm_qos_oper_vls(p)), i;
@@ -79,20 +82,26 @@ static void push_sl2vl(struct sm *sm, struct sm_port *p)
 
 static void push_vlarb(struct sm *sm, struct sm_port *p)
 {
-	static const u8 blocks[] = { VLARB_LOW_LO, VLARB_HIGH_LO };
+	static const struct {
+		u8 block, begin; /* entries before the block */
+		struct wire_field cap;
+	} blocks[] = {
+		{ VLARB_LOW_LO, 0, PORTINFO_VL_ARB_LOW_CAP },
+		{ VLARB_LOW_HI, VLARB_PER_BLOCK, PORTINFO_VL_ARB_LOW_CAP },
+		{ VLARB_HIGH_LO, 0, PORTINFO_VL_ARB_HIGH_CAP },
+		{ VLARB_HIGH_HI, VLARB_PER_BLOCK, PORTINFO_VL_ARB_HIGH_CAP },
+	};
 	struct sm_smp *smp;
-	u32 i, cap;
+	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(blocks); i++) {
-		cap = blocks[i] == VLARB_LOW_LO ? wire_get(p->info, PORTINFO_VL_ARB_LOW_CAP)
-						: wire_get(p->info, PORTINFO_VL_ARB_HIGH_CAP);
-		if (!cap)
+		if (wire_get(p->info, blocks[i].cap) <= blocks[i].begin)
 			continue;
 		smp = set_table(sm, p, SMP_ATTR_VL_ARB,
-				(u32)blocks[i] << 16 | (sm_node_is_switch(p->node) ? p->num : 0));
+				(u32)blocks[i].block << 16 | (sm_node_is_switch(p->node) ? p->num : 0));
 		if (!smp)
 			return;
-		sm_qos_vlarb(sm, p, blocks[i], smp->data);
+		sm_qos_vlarb(sm, p, blocks[i].block, smp->data);
 		sm_smp_queue(sm, smp);
 	}
 }

@@ -30,6 +30,7 @@ struct fake_node {
 	u8 lft[256];
 	u16 mft[64];
 	u16 pkey[FAKE_PORTS + 1][PKEYTABLE_PER_BLOCK];
+	u8 vlarb[VLARB_HIGH_HI + 1][VLARB_SIZE]; /* of a CA's port */
 	u32 sets;
 };
 
@@ -97,6 +98,8 @@ static inline void fake_node_init(struct fake_node *n, int i)
 		wire_set(n->info[p], PORTINFO_MTU_CAP, WIRE_MTU_4096);
 		wire_set(n->info[p], PORTINFO_VL_CAP, 4);
 		wire_set(n->info[p], PORTINFO_GUID_CAP, 8);
+		wire_set(n->info[p], PORTINFO_VL_ARB_LOW_CAP, 64);
+		wire_set(n->info[p], PORTINFO_VL_ARB_HIGH_CAP, 32);
 		wire_set(n->info[p], PORTINFO_WIDTH_ACTIVE, LINK_WIDTH_4X);
 		wire_set(n->info[p], PORTINFO_SPEED_ACTIVE, LINK_SPEED_QDR);
 		wire_set(n->info[p], PORTINFO_CAP_MASK, PORT_CAP_CLIENT_REREGISTER);
@@ -152,6 +155,8 @@ static inline void fake_blocks(struct fake_node *n, u16 attr, u32 mod, u8 *d, bo
 		memcpy(n->lft + block * LFT_PER_BLOCK, d, LFT_PER_BLOCK);
 	for (i = 0; i < MFT_PER_BLOCK && attr == SMP_ATTR_MFT && set && (mod & MFT_BLOCK_MASK) < 2; i++)
 		n->mft[(mod & MFT_BLOCK_MASK) * MFT_PER_BLOCK + i] = wire_get(d, MFT_PORT_MASK(i));
+	if (attr == SMP_ATTR_VL_ARB && set && n->type == NODE_TYPE_CA && mod >> 16 <= VLARB_HIGH_HI)
+		memcpy(n->vlarb[mod >> 16], d, VLARB_SIZE);
 	for (i = 0; i < PKEYTABLE_PER_BLOCK && attr == SMP_ATTR_PKEY_TABLE && set && !block && mod >> 16 <= FAKE_PORTS;
 	     i++)
 		n->pkey[n->type == NODE_TYPE_CA ? 1 : mod >> 16][i] = wire_get(d, PKEYTABLE_PKEY(i));

@@ -460,6 +460,29 @@ static void test_handover_without_key(void)
 	fake_close(&f);
 }
 
+/* A manager that takes over sets all blocks of the VL arbitration tables that the port has. */
+static void test_vlarb(void)
+{
+	struct sm_config cfg = { .qos = true };
+	struct fake f;
+	u8(*table)[VLARB_SIZE];
+
+	fake_open(&f, &cfg);
+	table = f.node[FAKE_CA(1)].vlarb;
+	row(0, "VL arbitration: weights of the first blocks",
+	    wire_get(table[VLARB_LOW_LO], VLARB_WEIGHT(7)) && wire_get(table[VLARB_HIGH_LO], VLARB_WEIGHT(7)));
+	sm_set_state(f.sm, SM_STATE_STANDBY);
+	memset(table, 0x55, sizeof(f.node[0].vlarb));
+	tell_from(&f, 2, SMINFO_MOD_HANDOVER, 1);
+	fake_run(&f, 500);
+	row(0, "VL arbitration: the second block of another manager is cleared",
+	    f.sm->state == SM_STATE_MASTER && !wire_get(table[VLARB_LOW_HI], VLARB_WEIGHT(0)) &&
+		    !wire_get(table[VLARB_LOW_HI], VLARB_WEIGHT(31)));
+	row(0, "VL arbitration: a block that the port has not is not set",
+	    wire_get(table[VLARB_HIGH_HI], VLARB_WEIGHT(0)) == 0x55);
+	fake_close(&f);
+}
+
 /* ACKNOWLEDGE comes before the response to the handover. */
 static void test_early_acknowledge(void)
 {
@@ -497,5 +520,6 @@ int main(void)
 	test_early_acknowledge();
 	test_handover_without_key();
 	test_handover();
+	test_vlarb();
 	return rows_end();
 }
