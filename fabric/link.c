@@ -117,6 +117,8 @@ void fabric_link_state(struct fabric_port *p, u8 state)
 		fabric_ca_event(p, WIRE_PORT_ACTIVE);
 	else if (old == PORT_STATE_ACTIVE && state != PORT_STATE_ACTIVE)
 		fabric_ca_event(p, WIRE_PORT_ERR);
+	if (state == PORT_STATE_INIT && old != PORT_STATE_INIT)
+		fabric_ca_event(p, WIRE_PORT_INIT);
 }
 
 static void link_trap(struct fabric_port *p)

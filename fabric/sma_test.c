@@ -194,7 +194,8 @@ static void test_traps(void)
 	row(154, "the host's port is Down", h2.port->attr.state == PORT_STATE_DOWN && (h2.events & BIT(WIRE_PORT_ERR)));
 	fabric_link_plug(fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2));
 	test_run(0);
-	row(155, "it returns to Init", h2.port->attr.state == PORT_STATE_INIT && h1.traps > n);
+	row(155, "it returns to Init, and its users are told",
+	    h2.port->attr.state == PORT_STATE_INIT && h1.traps > n && (h2.events & BIT(WIRE_PORT_INIT)));
 	repress(0);
 	test_bring_up(&h1, 2);
 	n = h1.traps;

@@ -141,6 +141,12 @@ void sm_sweep(struct sm *sm)
 		sm_sweep_request(sm);
 }
 
+void sm_link_trained(struct sm *sm)
+{
+	if (sm_is_master(sm))
+		sm_sweep_for_trap(sm);
+}
+
 void sm_status(const struct sm *sm, struct sm_status *st)
 {
 	*st = sm->st;

@@ -119,6 +119,11 @@ void sm_start(struct sm *sm);   /* sets IsSM and starts discovery */
 void sm_stop(struct sm *sm);    /* clears IsSM; later responses are ignored */
 void sm_sweep(struct sm *sm);   /* a heavy sweep now, if master */
 /*
+ * The link of the own port has trained: a master sweeps. No trap tells it of another cable, since switches send theirs
+ * by the old one.
+ */
+void sm_link_trained(struct sm *sm);
+/*
  * Replaces the partitions, in the same format; @file is the name of the text in errors. A heavy sweep sets them at the
  * ports. Returns 0, or -EINVAL with one line in @err and no change.
  */

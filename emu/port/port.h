@@ -76,6 +76,7 @@ enum wire_port_event { /* in the order in which users raise the kernel's asynchr
 	WIRE_PORT_SM_CHANGE,
 	WIRE_PORT_CLIENT_REREGISTER,
 	WIRE_PORT_GID_CHANGE,
+	WIRE_PORT_INIT, /* the link has trained, possibly with another port: for the manager, no asynchronous event */
 };
 
 /* A violation detected by the transport, which the link layer counts and reports by a trap (10.2.4, 10.9.4, 13.4.9). */

@@ -44,6 +44,7 @@ struct sm_mad {
 	sm_mad_answer_fn *watch;
 	void *watch_arg;
 	struct mad_port *mp;
+	struct mad_watch port_watch;
 	struct mad_agent *agent[AGENTS];
 	struct sm *sm;
 };
@@ -269,6 +270,12 @@ void sm_mad_watch(struct sm_mad *m, sm_mad_answer_fn *fn, void *arg)
 	m->watch_arg = arg;
 }
 
+static void on_port_event(struct mad_watch *w, enum wire_port_event event)
+{
+	if (event == WIRE_PORT_INIT)
+		sm_link_trained(container_of(w, struct sm_mad, port_watch)->sm);
+}
+
 /* ---- creation and destruction ---- */
 
 struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struct sm_config *config, char *err,
@@ -285,6 +292,8 @@ struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struc
 	m->loop = loop;
 	m->mp = mp;
 	m->timer.fn = on_late;
+	m->port_watch.fn = on_port_event;
+	list_init(&m->port_watch.link);
 	list_init(&m->kept);
 	list_init(&m->late);
 	m->sm = sm_create(loop, &ops, m, &cfg, err, err_len);
@@ -327,6 +336,7 @@ int sm_mad_start(struct sm_mad *m)
 			return err;
 		}
 	}
+	mad_port_watch(m->mp, &m->port_watch);
 	sm_start(m->sm);
 	return 0;
 }
@@ -336,6 +346,7 @@ void sm_mad_destroy(struct sm_mad *m)
 	if (!m)
 		return;
 	loop_timer_cancel(&m->timer);
+	mad_port_unwatch(&m->port_watch);
 	m->paused = false;
 	m->watch = NULL;
 	sm_destroy(m->sm);

@@ -95,6 +95,16 @@ def test_lmc(new_fabric):
     assert fabric.port("h5")["lid"] == port["lid"]
 
 
+def test_the_managers_cable_is_swapped(new_fabric):
+    """The manager's host at another switch: it sweeps at once, and not when the next light sweep is due."""
+    fabric = new_fabric.up()
+    fabric.fault("h1", "swap", with_="h5", expect=False)
+    wait_until(lambda: fabric.port("h1")["peer"] == "leaf2" and fabric.port("h1")["state"] == "Active", 5, "h1's port")
+    wait_until(lambda: all(fabric.port(f"h{i}")["state"] == "Active" for i in range(1, 9)), 5, "all ports")
+    out = fabric.run("h1", "ibtracert", *(str(fabric.port(h)["lid"]) for h in ("h1", "h5")))
+    assert [n for n in ("leaf2", "spine", "leaf1") if f'"{n}' in out] == ["leaf2", "spine", "leaf1"], out
+
+
 def test_qos_tables(new_fabric):
     """With --qos each SL has its VL, and the arbitration tables have all VLs."""
     fabric = new_fabric.up(None, "--qos")
