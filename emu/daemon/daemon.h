@@ -75,6 +75,7 @@ struct daemon {
 	struct list trace_points;
 	struct fault_set manager_faults, second_managers;
 	u32 nfaults, fault_id;
+	u64 fault_seed; /* added to default seeds of faults: its own in each daemon that numbers faults by itself */
 	struct timeline *timeline;  /* NULL: not recording */
 	struct daemon_ether *ether; /* NULL: no Ethernet */
 };

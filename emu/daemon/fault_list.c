@@ -113,7 +113,8 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 /* Prepares the set for the fault of a line. */
 static void fault_list_ready(struct daemon *d, struct fault_set *set)
 {
-	set->seed = d->opt.seed + fault_list_next(d); /* of no other fault, nor of one in another shard */
+	/* that of no other fault, nor of one in another daemon */
+	set->seed = d->opt.seed + d->fault_seed + fault_list_next(d);
 	set->notify = fault_list_notify;
 	set->notify_ctx = d;
 }

@@ -179,6 +179,8 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 		d->trunks = trunk_set_create(d->loop, d->fabric, topo, why, sizeof(why));
 		if (!d->trunks)
 			muslind_fail("%s", why);
+		if (!d->opt.shards && fabric_node_count(d->fabric))
+			d->fault_seed = fabric_node_guid(fabric_node(d->fabric, 0));
 	}
 	fabric_topology_destroy(topo);
 	if (!d->fabric)

@@ -116,6 +116,27 @@ def test_health_of_a_shard_without_the_manager(shards, name):
     server.kill()
 
 
+def test_the_default_seeds_of_all_shards(shards):
+    """The first random faults of two daemons do not decide alike, but with the same key seed."""
+
+    def decisions(**more):
+        hosts = [(shards.host(h), h) for h in ("h2", "h4")]
+        faults = [f.fault(h, "delay", time="1us", prob=0.5, attr="NodeDescription", **more) for f, h in hosts]
+        lids = [f.port(h)["lid"] for f, h in hosts]
+        queries = "; ".join(f"smpquery nodedesc {lid} || exit" for lid in lids)
+        shards.of["one"].run("h1", "sh", "-c", f"for i in $(seq 20); do {queries}; done")
+        reports = [f.report() for f in faults]
+        for f in faults:
+            f.clear()
+        assert all(r["matches"] == 40 for r in reports), reports
+        return [r["fired"] for r in reports]
+
+    one, two = decisions()
+    assert one != two
+    one, two = decisions(seed=7)
+    assert one == two
+
+
 @pytest.mark.parametrize("name, left", [("two", 4), ("core", 3)])
 def test_a_shard_dies_and_comes_back(shards, name, left):
     """The others keep what they have; the manager finds the nodes again, with their LIDs."""
