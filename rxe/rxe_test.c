@@ -608,7 +608,7 @@ static int arm(struct side *s, u16 alt_lid, bool load)
 {
 	struct hca_qp_attr at = {
 		.path_mig_state = HCA_MIG_REARM,
-		.alt_av = { .dlid = alt_lid, .port = 1, .src_path_bits = 1 },
+		.alt_av = { .dlid = alt_lid, .port = 1, .src_path_bits = alt_lid & 1 },
 		.alt_port = 1,
 		.alt_timeout = 8,
 	};
@@ -675,6 +675,18 @@ static void test_migration(void)
 		    a.events[HCA_EVENT_PATH_MIG] == 1 && b.events[HCA_EVENT_PATH_MIG] == 1);
 	row(365, "traffic continues on the new path", send_one() && a.events[HCA_EVENT_PATH_MIG] == 1);
 	drop_lids = 0;
+	row(372, "the old path is the next alternate one",
+	    !arm(&a, 4, true) && !arm(&b, 2, true) && send_one() && send_one() && mig_state(&a) == HCA_MIG_ARMED &&
+		    mig_state(&b) == HCA_MIG_ARMED && primary_dlid(&a) == 5);
+	drop_lids = BIT(3) | BIT(5);
+	row(373, "and both sides migrate back",
+	    send_one() && primary_dlid(&a) == 4 && primary_dlid(&b) == 2 && a.events[HCA_EVENT_PATH_MIG] == 2 &&
+		    b.events[HCA_EVENT_PATH_MIG] == 2 && !b.events[HCA_EVENT_PATH_MIG_ERR]);
+	drop_lids = 0;
+	row(374, "REARM without a new path: the alternate path stays the one that was loaded",
+	    !arm(&a, 0, false) && mig_state(&a) == HCA_MIG_REARM && !arm(&b, 0, false) && send_one() && send_one() &&
+		    mig_state(&a) == HCA_MIG_ARMED && !migrate(&a) && primary_dlid(&a) == 4 &&
+		    a.events[HCA_EVENT_PATH_MIG] == 3);
 	stop();
 
 	start_apm();
