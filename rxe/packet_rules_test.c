@@ -355,6 +355,24 @@ static bool write_in_a_send(void)
 	return is_next(&b, 1, HCA_WC_LOC_QP_OP_ERR) && acks(&b, NAK(WIRE_NAK_INVALID_REQUEST), PSN + 1) == 1;
 }
 
+/* A receive of more than 2^31 bytes, whose message has so many but for 4096. */
+static bool message_that_is_too_long(void)
+{
+	struct hca_recv_wr wr = { .token = 1, .num_sge = 2 };
+	u32 *off = &((struct rxe_qp *)qp_of(&b)->transport)->resp.recv_off;
+
+	wr.sge[0] = wr.sge[1] = (struct hca_sge){ address(&b, 0), 0xf0000000, b.lkey };
+	hca_soft_post_recv(b.wq, &wr);
+	wire_send(&a.port, forge(&a, WIRE_RC_SEND_FIRST, PSN, 4096));
+	step(1);
+	if (*off != 4096)
+		return false;
+	*off = HCA_MESSAGE_MAX - 4000;
+	wire_send(&a.port, forge(&a, WIRE_RC_SEND_MIDDLE, PSN + 1, 4096));
+	run();
+	return is_next(&b, 1, HCA_WC_LOC_LEN_ERR) && acks(&b, NAK(WIRE_NAK_INVALID_REQUEST), PSN + 1) == 1;
+}
+
 /* UC */
 
 static bool uc_short_receive(void)
@@ -673,6 +691,7 @@ static const struct rule rules[] = {
 	{ "9.9.2 a READ response to an atomic", HCA_QPT_RC, read_response_to_an_atomic },
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },
+	{ "9.7.4.1.6 a SEND of more than 2^31 bytes", HCA_QPT_RC, message_that_is_too_long },
 	{ "9.7.4.1.2 the end of a WRITE in a SEND", HCA_QPT_RC, write_in_a_send },
 	{ "an acknowledged SEND completes before the answer that follows", HCA_QPT_RC, ack_before_answer },
 	{ "9.8 UC: a message longer than its receive", HCA_QPT_UC, uc_short_receive },

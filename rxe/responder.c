@@ -102,7 +102,8 @@ void rxe_resp_late(struct rxe_qp *rq, u32 psn)
 
 static bool send_payload_write(struct rxe_qp *rq, struct wire_packet *p)
 {
-	int err = rxe_recv_write(rq, rq->resp.recv_off, rxe_bytes_of(p));
+	bool fits = p->len <= HCA_MESSAGE_MAX - rq->resp.recv_off;
+	int err = fits ? rxe_recv_write(rq, rq->resp.recv_off, rxe_bytes_of(p)) : HCA_KEY_BOUNDS;
 
 	if (err)
 		rxe_resp_fail(rq, err == HCA_KEY_BOUNDS ? RXE_RESP_LENGTH : RXE_RESP_PROTECTION);
