@@ -120,14 +120,17 @@ int uv_dealloc_mw(struct uv_call *c)
 	return err;
 }
 
-/* ATTACH_MCAST and DETACH_MCAST have the same structure. */
+/* ATTACH_MCAST and DETACH_MCAST have the same structure. As ib_core: an MLID on InfiniBand, ignored on Ethernet. */
 static int objects_mcast(struct uv_call *c,
 			 int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid))
 {
+	bool ethernet = wire_port_is_ethernet(hca_port(c->u->verbs.hca, 1));
 	struct ib_uverbs_attach_mcast cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
 
-	return err ? err : verbs_qp_mcast(&c->u->verbs, cmd.qp_handle, cmd.gid, cmd.mlid, fn);
+	if (!err && !ethernet && !wire_lid_is_multicast(cmd.mlid))
+		err = -EINVAL;
+	return err ? err : verbs_qp_mcast(&c->u->verbs, cmd.qp_handle, cmd.gid, ethernet ? 0 : cmd.mlid, fn);
 }
 
 int uv_attach_mcast(struct uv_call *c)

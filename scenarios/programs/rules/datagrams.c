@@ -280,6 +280,13 @@ static void attach_unicast(struct scene *s)
 	EXPECT(s, ibv_attach_mcast(s->end[REQ].qp, &s->end[REQ].gid, MLID) == EINVAL);
 }
 
+static void attach_without_mlid(struct scene *s)
+{
+	EXPECT(s, ibv_attach_mcast(s->end[REQ].qp, &group, 0) == EINVAL);
+	EXPECT(s, ibv_attach_mcast(s->end[REQ].qp, &group, 5) == EINVAL);
+	EXPECT(s, ibv_attach_mcast(s->end[REQ].qp, &group, 0xffff) == EINVAL);
+}
+
 static void attach_connected(struct scene *s)
 {
 	EXPECT(s, ibv_attach_mcast(s->end[REQ].qp, &group, MLID) == EINVAL);
@@ -588,6 +595,9 @@ static const struct rule rows[] = {
 	{ .name = "a GID that is no group's cannot be attached",
 	  .clause = "11.3.1: invalid multicast GID",
 	  .action = attach_unicast },
+	{ .name = "a group is attached by its MLID",
+	  .clause = "11.3.1: invalid multicast LID",
+	  .action = attach_without_mlid },
 	{ .name = "who is not in a group cannot leave it",
 	  .clause = "11.3.2: invalid multicast group",
 	  .action = detach_stranger },
