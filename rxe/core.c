@@ -221,6 +221,8 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 		rq->req.rnr_retries = qp->attr.rnr_retry;
 	if (mask & HCA_QP_PATH_MIG_STATE)
 		rq->mig_refused = false;
+	if (mask & (HCA_QP_PATH_MIG_STATE | HCA_QP_PORT))
+		rxe_req_unblock(rq);
 	if (qp->state == from)
 		return;
 	if (qp->state == HCA_QPS_RESET) {

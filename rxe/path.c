@@ -11,6 +11,7 @@ void rxe_migrate(struct rxe_qp *rq)
 {
 	rq->req.retries = rq->qp->attr.retry_cnt;
 	hca_qp_migrate(rq->qp);
+	rxe_req_unblock(rq);
 }
 
 /* On InfiniBand the default prefix is valid beside that of the subnet (4.1.1). */

@@ -186,6 +186,85 @@ static bool loopback_of_a_unicast_lid(void)
 	return quiet;
 }
 
+/* Automatic path migration */
+
+/* The alternate path of both sides is that between their second ports. */
+static bool arm_second(struct side *s, const struct side *to)
+{
+	struct hca_qp_attr at = { .path_mig_state = HCA_MIG_REARM,
+				  .alt_av = { .dlid = to->second.attr.lid, .port = 2 },
+				  .alt_port = 2,
+				  .alt_timeout = 8 };
+
+	return !hca_qp_modify(s->ctx, s->qpn, &at, HCA_QP_PATH_MIG_STATE | HCA_QP_ALT_PATH);
+}
+
+static int without_credits(struct wire_port *port, struct wire_packet *p)
+{
+	return -EAGAIN;
+}
+
+static const struct wire_port_ops blocked = { .send = without_credits, .violation = wire_violation };
+
+static bool arm_both(void)
+{
+	u32 i;
+
+	if (!arm_second(&a, &b) || !arm_second(&b, &a))
+		return false;
+	for (i = 0; i < 2; i++) {
+		post(HCA_WR_RDMA_WRITE, 0, 64, 9);
+		run();
+		if (!is_next(&a, 9, 0))
+			return false;
+	}
+	return qp_of(&a)->attr.path_mig_state == HCA_MIG_ARMED && qp_of(&b)->attr.path_mig_state == HCA_MIG_ARMED;
+}
+
+static bool migrated(const struct side *s)
+{
+	return qp_of(s)->attr.port == 2 && qp_of(s)->attr.path_mig_state == HCA_MIG_MIGRATED &&
+	       s->events[HCA_EVENT_PATH_MIG] == 1;
+}
+
+static bool migrates_from_a_blocked_port(void)
+{
+	if (!arm_both())
+		return false;
+	a.port.ops = &blocked;
+	post(HCA_WR_RDMA_WRITE, 0, 4096, 1);
+	run();
+	return is_next(&a, 1, 0) && migrated(&a) && migrated(&b);
+}
+
+static bool consumer_migrates_from_a_blocked_port(void)
+{
+	struct hca_qp_attr at = { .path_mig_state = HCA_MIG_MIGRATED };
+
+	if (!arm_both())
+		return false;
+	a.port.ops = &blocked;
+	qp_of(&a)->attr.timeout = qp_of(&a)->attr.alt_timeout = 0;
+	post(HCA_WR_RDMA_WRITE, 0, 4096, 1);
+	post(HCA_WR_RDMA_WRITE, 0, 4096, 2);
+	step(1);
+	hca_qp_modify(a.ctx, a.qpn, &at, HCA_QP_PATH_MIG_STATE);
+	post(HCA_WR_RDMA_WRITE, 0, 4096, 3);
+	run();
+	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && is_next(&a, 3, 0) && migrated(&a) && migrated(&b);
+}
+
+/* The responses to a READ wait for credits of the port that the peer leaves. */
+static bool responder_migrates_from_a_blocked_port(void)
+{
+	if (!arm_both())
+		return false;
+	b.port.ops = &blocked;
+	post(HCA_WR_RDMA_READ, 0, 4 * 4096, 1);
+	run();
+	return is_next(&a, 1, 0) && migrated(&a) && migrated(&b);
+}
+
 static const struct rule rules[] = {
 	{ "9.6.1.2 a GRH of the path", HCA_QPT_RC, grh },
 	{ "9.6.1.2 its GIDs may have the default prefix (4.1.1)", HCA_QPT_RC, grh_with_the_default_prefix },
@@ -205,6 +284,9 @@ static const struct rule rules[] = {
 	{ "9.6.1.2 QP 0xffffff and a unicast DGID: dropped", HCA_QPT_UD, multicast_to_a_unicast_gid },
 	{ "9.6.1.1 a multicast DLID and a QP: dropped", HCA_QPT_UD, unicast_to_a_multicast_lid },
 	{ "9.6.1.2 a multicast DGID and a QP: dropped", HCA_QPT_UD, unicast_to_a_multicast_gid },
+	{ "17.2.8 from a port without credits to another port", HCA_QPT_RC, migrates_from_a_blocked_port },
+	{ "17.2.8 also of the responder", HCA_QPT_RC, responder_migrates_from_a_blocked_port },
+	{ "17.2.8 and by the consumer, without a timeout", HCA_QPT_RC, consumer_migrates_from_a_blocked_port },
 	{ "9.6.1.1 RC: a multicast DLID", HCA_QPT_RC, connected_to_a_multicast_lid },
 	{ "9.6.1.1 UC: a multicast DLID", HCA_QPT_UC, connected_to_a_multicast_lid },
 };

@@ -364,6 +364,12 @@ void rxe_req_kick(struct rxe_qp *rq)
 	loop_task_queue(rq->rxe->loop, &rq->rxe->tx_task);
 }
 
+void rxe_req_unblock(struct rxe_qp *rq)
+{
+	list_del(&rq->work);
+	rxe_req_kick(rq);
+}
+
 void rxe_req_reset(struct rxe_qp *rq)
 {
 	rq->req.load_due = 0;

@@ -19,7 +19,7 @@
 
 /* One side. */
 struct side {
-	struct wire_port port;
+	struct wire_port port, second; /* ports 1 and 2 */
 	struct hca *hca;
 	struct hca_ctx *ctx;
 	struct hca_soft_cq *cq;
@@ -113,6 +113,14 @@ static inline int arrive(struct side *to, struct wire_packet *p)
 	return to->port.data.receive(to->port.data.ctx, p);
 }
 
+/* Port 2: nothing is recorded or lost. */
+static inline int second_send(struct wire_port *port, struct wire_packet *p)
+{
+	struct wire_port *to = port == &a.second ? &b.second : &a.second;
+
+	return to->data.receive(to->data.ctx, p);
+}
+
 static inline int arrive_by_chance(struct side *to, struct wire_packet *p)
 {
 	struct wire_packet *late = chance.held_for == to ? chance.held : NULL;
@@ -159,6 +167,7 @@ static inline void wire_violation(struct wire_port *port, const struct wire_port
 }
 
 static const struct wire_port_ops wire_ops = { .send = wire_send, .violation = wire_violation };
+static const struct wire_port_ops second_ops = { .send = second_send, .violation = wire_violation };
 
 static inline void on_event(void *fe, const struct hca_event *ev)
 {
@@ -167,8 +176,8 @@ static inline void on_event(void *fe, const struct hca_event *ev)
 
 static inline void side_init(struct side *s, u16 lid)
 {
-	struct wire_port *ports[1] = { &s->port };
-	struct hca_config cfg = { .name = "t", .node_guid = lid, .nports = 1, .ports = ports, .seed = lid };
+	struct wire_port *ports[2] = { &s->port, &s->second };
+	struct hca_config cfg = { .name = "t", .node_guid = lid, .nports = 2, .ports = ports, .seed = lid };
 
 	memset(s, 0, sizeof(*s));
 	s->port.ops = &wire_ops;
@@ -186,6 +195,7 @@ static inline void side_init(struct side *s, u16 lid)
 		.pkey = { 0xffff, 0x8001 },
 	};
 	s->port.attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, lid);
+	s->second = (struct wire_port){ .ops = &second_ops, .num = 2, .attr = s->port.attr };
 	s->hca = hca_create(loop, &cfg);
 	hca_set_transport(s->hca, &rxe_transport);
 	s->ctx = hca_ctx_create(s->hca, &test_dma, s, on_event, s);

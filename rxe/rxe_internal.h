@@ -326,7 +326,8 @@ bool rxe_cwnd_timeout_early(struct rxe_qp *rq); /* the expired time-out was an e
 
 /* The requester: wqe.c, requester.c, retry.c, response.c, read.c */
 void rxe_req_kick(struct rxe_qp *rq);
-bool rxe_req_run(struct rxe_qp *rq); /* true: more to do */
+void rxe_req_unblock(struct rxe_qp *rq); /* its port has changed: the old one may have no credits */
+bool rxe_req_run(struct rxe_qp *rq);     /* true: more to do */
 /* Completes the oldest requests as long as they are acknowledged without an error. */
 void rxe_req_complete_acked(struct rxe_qp *rq);
 void rxe_req_complete(struct rxe_qp *rq);
