@@ -198,6 +198,9 @@ void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct w
 			mgmt_deliver_smp(p, in, pkt, mad);
 		else
 			mgmt_drop(in, pkt, credits_held);
+	} else if (wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(pkt)))) { /* a group has QP 0xffffff (9.6.1) */
+		fabric_count(p, FABRIC_CTR_QP1_DROPPED);
+		mgmt_drop(in, pkt, credits_held);
 	} else if (qpn == MAD_QPN_GSI || p->ca) {
 		mgmt_receive_gmp(p, in, pkt, credits_held);
 	} else {

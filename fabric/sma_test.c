@@ -259,6 +259,19 @@ static int pma(u16 dlid, u8 method, u16 attr, u8 port, u16 select)
 	return h1.mads == before ? -1 : (int)wire_get(h1.last.raw, MAD_STATUS);
 }
 
+/* A switch without an entry for a multicast LID forwards its packets to DefaultMulticastPrimaryPort. */
+static void test_gmp_to_a_group(void)
+{
+	struct fabric_node *leaf = fabric_node_find(test_fabric, "leaf1");
+	u64 dropped = test_counter("h2", 1, FABRIC_CTR_QP1_DROPPED);
+
+	leaf->sw->mc_primary = 2;
+	row(201, "a GMP to a multicast LID is dropped",
+	    pma(0xc123, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == -1 &&
+		    test_counter("h2", 1, FABRIC_CTR_QP1_DROPPED) == dropped + 1);
+	leaf->sw->mc_primary = 0;
+}
+
 static void test_pma(void)
 {
 	u64 words;
@@ -400,6 +413,7 @@ int main(void)
 	test_traps();
 	test_events();
 	test_pma();
+	test_gmp_to_a_group();
 	test_checks();
 	test_mixed();
 	test_stop();
