@@ -69,6 +69,8 @@ static int check_window(const struct hca_qp *qp, const struct hca_key *mw, const
 		return HCA_KEY_PD;
 	if (mw->kind == HCA_KEY_MW2 && (mw->valid || !wr->bind_len))
 		return HCA_KEY_INVALID;
+	if (mw->kind == HCA_KEY_MW1 && wr->access & HCA_ACCESS_ZERO_BASED) /* o10-36.2.2 */
+		return HCA_KEY_ACCESS;
 	return 0;
 }
 
