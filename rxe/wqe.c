@@ -16,7 +16,7 @@ const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u3
 {
 	if (w->chunk || w->wr.head || w->wr.length < ZCOPY_MIN || rq->qp->type == HCA_QPT_UD)
 		return NULL;
-	return rxe_sges_direct(rq, w->wr.sge, w->wr.num_sge, off, len, 0);
+	return rxe_sges_direct(rq, w->wr.sge, w->wr.num_sge, off, len, HCA_ACCESS_LOCAL_READ);
 }
 
 /* Loads the first chunk of the payload, so that many small messages share one batch of reads. */

@@ -45,6 +45,7 @@ static_assert(sizeof(struct umr_seg) == 48, "a UMR control segment");
 #define MASK_REMOTE_INV  BIT_ULL(8)
 #define MASK_KEY         BIT_ULL(13)
 #define MASK_QPN         BIT_ULL(14)
+#define MASK_LOCAL_READ  BIT_ULL(17)
 #define MASK_LOCAL_WRITE BIT_ULL(18)
 #define MASK_READ        BIT_ULL(19)
 #define MASK_WRITE       BIT_ULL(20)
@@ -53,7 +54,8 @@ static_assert(sizeof(struct umr_seg) == 48, "a UMR control segment");
 
 static u32 access_of(const u8 *mkc)
 {
-	return (cx_get(mkc, mkc, lw) ? HCA_ACCESS_LOCAL_WRITE : 0) |
+	return (cx_get(mkc, mkc, lr) ? HCA_ACCESS_LOCAL_READ : 0) |
+	       (cx_get(mkc, mkc, lw) ? HCA_ACCESS_LOCAL_WRITE : 0) |
 	       (cx_get(mkc, mkc, rr) ? HCA_ACCESS_REMOTE_READ : 0) |
 	       (cx_get(mkc, mkc, rw) ? HCA_ACCESS_REMOTE_WRITE : 0) |
 	       (cx_get(mkc, mkc, a) ? HCA_ACCESS_REMOTE_ATOMIC : 0);
@@ -240,7 +242,7 @@ int cx_query_mkey(struct connectx *d, const struct cx_cmd *c)
 	cx_set(mkc, mkc, free, !m.valid);
 	cx_set(mkc, mkc, umr_en, !m.fixed);
 	cx_set(mkc, mkc, access_mode_1_0, modes[m.kind]);
-	cx_set(mkc, mkc, lr, 1);
+	cx_set(mkc, mkc, lr, !!(m.access & HCA_ACCESS_LOCAL_READ));
 	cx_set(mkc, mkc, lw, !!(m.access & HCA_ACCESS_LOCAL_WRITE));
 	cx_set(mkc, mkc, rr, !!(m.access & HCA_ACCESS_REMOTE_READ));
 	cx_set(mkc, mkc, rw, !!(m.access & HCA_ACCESS_REMOTE_WRITE));
@@ -331,9 +333,8 @@ static void umr_rights(const struct umr *u, struct hca_mkey *m)
 		u64 mask;
 		u32 access;
 	} rights[] = {
-		{ MASK_LOCAL_WRITE, HCA_ACCESS_LOCAL_WRITE },
-		{ MASK_READ, HCA_ACCESS_REMOTE_READ },
-		{ MASK_WRITE, HCA_ACCESS_REMOTE_WRITE },
+		{ MASK_LOCAL_READ, HCA_ACCESS_LOCAL_READ }, { MASK_LOCAL_WRITE, HCA_ACCESS_LOCAL_WRITE },
+		{ MASK_READ, HCA_ACCESS_REMOTE_READ },      { MASK_WRITE, HCA_ACCESS_REMOTE_WRITE },
 		{ MASK_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC },
 	};
 	u32 access = access_of(u->mkc), i;

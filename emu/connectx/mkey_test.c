@@ -13,6 +13,7 @@
 #define LEN            BIT(0)
 #define START          BIT(6)
 #define REMOTE_INV     BIT(8)
+#define LOCAL_READ     BIT(17)
 #define FREE           BIT(29)
 #define GARBAGE        0x40000u /* no key */
 #define BASE           0x5000u
@@ -26,7 +27,7 @@ struct request {
 	u32 key, mask, octowords;
 	u64 first, len, base;
 	u8 flags;
-	bool invalid, remote_inval;
+	bool invalid, remote_inval, local_read;
 	struct {
 		u32 bytes, lkey;
 		u64 addr;
@@ -53,6 +54,7 @@ static const u8 *request_post(const struct request *r, u32 n, u32 qpn, u32 *inde
 	cx_set(wqe + 64, mkc, free, r->invalid);
 	cx_set(wqe + 64, mkc, start_addr, r->base);
 	cx_set(wqe + 64, mkc, en_rinval, r->remote_inval);
+	cx_set(wqe + 64, mkc, lr, r->local_read);
 	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
 		driver_data(wqe + 128 + (size_t)i * OCTOWORD, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
 	for (i = 0; i < UMR_BLOCKS; i++)
@@ -261,6 +263,115 @@ static void masks(void)
 	row(26, "and that they may not", is_done(request_post(&r, 1, a, &sent)) && !is_invalidated(r.key));
 }
 
+enum right {
+	NONE,
+	LR = 1 << 0,
+	LW = 1 << 1,
+	RR = 1 << 2,
+	RW = 1 << 3,
+	A = 1 << 4,
+};
+
+/* A key of all memory with these rights alone. */
+static u32 rights_key(u32 rights)
+{
+	u8 *mkc = cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry);
+	u32 key;
+
+	memset(d.in, 0, sizeof(d.in));
+	driver_mkey(&d, 0, true, 0, 0, 0, &key);
+	cx_set(mkc, mkc, lr, !!(rights & LR));
+	cx_set(mkc, mkc, lw, !!(rights & LW));
+	cx_set(mkc, mkc, rr, !!(rights & RR));
+	cx_set(mkc, mkc, rw, !!(rights & RW));
+	cx_set(mkc, mkc, a, !!(rights & A));
+	row_of("a key", "with some rights", !driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16));
+	return (u32)cx_get(d.out, create_mkey_out, mkey_index) << 8 | 0x5a;
+}
+
+/* Posts a request of 8 bytes from queue pair @a. Returns its completion. */
+static const u8 *op_run(u8 op, u32 lkey, u32 rkey)
+{
+	bool send = op == CX_OP_SEND, atomic = op == CX_OP_CMP_SWAP || op == CX_OP_FETCH_ADD;
+	u8 *s = driver_control(driver_wqe(&d, 1, sent), a, sent, op, send ? 32 : atomic ? 64 : 48);
+	const u8 *e, *done = NULL;
+
+	if (!send) {
+		wire_store(s, 8, driver_addr(AT_NEW));
+		wire_store(s + 8, 4, rkey);
+		s += atomic ? 32 : 16;
+	}
+	driver_data(s, 8, lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, a, ++sent);
+	while ((e = driver_poll(&d)))
+		done = e[63] >> 4 == 0 || e[63] >> 4 == 13 ? e : done;
+	return done;
+}
+
+#define PROTECTION 0x04
+#define ACCESS     0x13
+#define OPERATION  0x14
+
+/* Each operation with the one right that it needs, and with all others. */
+static void rights(void)
+{
+	static const struct {
+		const char *what;
+		u8 op, syndrome;
+		u32 local, remote;
+	} uses[] = {
+		{ "a SEND reads locally", CX_OP_SEND, PROTECTION, LR, NONE },
+		{ "a WRITE reads locally", CX_OP_WRITE, PROTECTION, LR, RW },
+		{ "a READ writes locally", CX_OP_READ, PROTECTION, LW, RR },
+		{ "an atomic writes locally", CX_OP_FETCH_ADD, PROTECTION, LW, A },
+		{ "a WRITE writes remotely", CX_OP_WRITE, ACCESS, LR, RW },
+		{ "a READ reads remotely", CX_OP_READ, ACCESS, LW, RR },
+		{ "an atomic has its own right", CX_OP_CMP_SWAP, ACCESS, LW, A },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(uses); i++) {
+		u32 all = LR | LW | RR | RW | A, local = uses[i].local, remote = uses[i].remote;
+		bool locally = uses[i].syndrome == PROTECTION;
+		const u8 *e;
+
+		row(60 + (int)i, "two queue pairs", pair());
+		driver_recv(&d, 2, 0, 64, driver_addr(AT_OLD));
+		row(60 + (int)i, uses[i].what, is_done(op_run(uses[i].op, rights_key(local), rights_key(remote))));
+		driver_recv(&d, 2, 1, 64, driver_addr(AT_OLD));
+		e = op_run(uses[i].op, rights_key(locally ? all & ~local : local),
+			   rights_key(locally ? remote : all & ~remote));
+		row(60 + (int)i, "and not without the right", e && e[63] >> 4 == 13 && e[55] == uses[i].syndrome);
+	}
+}
+
+static bool is_local_read(u32 key)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_mkey_in, mkey_index, key >> 8);
+	return !driver_command(&d, 0x201, 0, 16, CX_BYTES_query_mkey_out) &&
+	       cx_get(cx_ptr(d.out, query_mkey_out, memory_key_mkey_entry), mkc, lr);
+}
+
+/* By QUERY_MKEY, and set by a request. Receives need local write. */
+static void local_read(void)
+{
+	struct request r = { .key = rights_key(LW), .mask = LOCAL_READ };
+	const u8 *e;
+
+	row(70, "a key without local read", !is_local_read(r.key));
+	r.local_read = true;
+	row(71, "gets it by a request", is_done(request_run(&r)) && is_local_read(r.key));
+	r.mask = START;
+	r.local_read = false;
+	row(72, "and keeps it", is_done(request_run(&r)) && is_local_read(r.key) && pair());
+	driver_data(driver_data(d.c.mem + AT_WQ + 2 * 4096, 64, rights_key(LR | RR | RW | A), driver_addr(AT_OLD)), 0,
+		    0x100, 0);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 2 * 64, 4, 1);
+	e = op_run(CX_OP_SEND, d.lkey, 0);
+	row(73, "a receive without local write fails", e && e[63] >> 4 == 13 && e[55] == OPERATION);
+}
+
 /* Keys of ranges that all have the same size (KSM, access mode 3) need the capability fixed_buffer_size. */
 static void modes(void)
 {
@@ -292,6 +403,8 @@ int main(void)
 	modes();
 	masks();
 	binding();
+	rights();
+	local_read();
 	not_enabled();
 	client_close(&d.c);
 	driver_destroy(&d);

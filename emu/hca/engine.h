@@ -124,7 +124,7 @@ struct hca_span {
 	void *mem; /* memory of the process that registered it; NULL: the context's */
 };
 /*
- * Checks key, PD, range, state and rights (0: local read). Returns the number of spans, or an hca_key_error. Up to
+ * Checks key, PD, range, state and rights. Returns the number of spans, or an hca_key_error. Up to
  * HCA_MAX_SPANS spans cover the range from its start; when they do not cover all of it, look up the rest again. A zero
  * @len needs no key (9.7.4.1) and has no span; any other has at least one.
  */

@@ -61,6 +61,7 @@ enum hca_access {
 	HCA_ACCESS_FLUSH_GLOBAL = 1 << 8,
 	HCA_ACCESS_FLUSH_PERSISTENT = 1 << 9,
 	HCA_ACCESS_RELAXED_ORDERING = 1 << 20, /* bits 20-29 are optional hints: accepted and ignored */
+	HCA_ACCESS_LOCAL_READ = 1 << 30,       /* implied (10.6.3.1); a memory key of a front end may be without it */
 };
 
 /* IB_WR_* */

@@ -59,14 +59,16 @@ int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *ran
 int hca_mkey_check_ranges(const struct hca_key *k, u32 access);
 
 /*
- * Whether an access through a key of ranges may use @inner. As an L_Key of a scatter/gather list, it needs local write
- * for every access that writes; remote rights are those of the outer key alone.
+ * Whether an access through a key of ranges may use @inner. As an L_Key of a scatter/gather list, it needs local read
+ * and write for accesses that read and write; remote rights are those of the outer key alone.
  */
 static inline bool hca_mkey_inner_permits(const struct hca_key *inner, u32 access)
 {
 	const u32 writes = HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE;
+	const u32 reads = HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_READ;
+	u32 needed = (access & writes ? HCA_ACCESS_LOCAL_WRITE : 0) | (access & reads ? HCA_ACCESS_LOCAL_READ : 0);
 
-	return !(access & writes) || inner->access & HCA_ACCESS_LOCAL_WRITE;
+	return !(needed & ~inner->access);
 }
 
 struct hca_key_space {

@@ -2,6 +2,7 @@
 /* Rows of key.c, mr.c and mw.c: each rule of access by key. */
 #include "emu/hca/fixture.h"
 
+#define LR   HCA_ACCESS_LOCAL_READ
 #define LW   HCA_ACCESS_LOCAL_WRITE
 #define RW   HCA_ACCESS_REMOTE_WRITE
 #define RR   HCA_ACCESS_REMOTE_READ
@@ -78,7 +79,7 @@ static const struct {
 	int want; /* number of spans or error */
 	u64 addr;
 } accesses[] = {
-	{ 30, 0, false, 0x50000, 0x100, 0, 1, 0x10000 },
+	{ 30, 0, false, 0x50000, 0x100, LR, 1, 0x10000 },
 	{ 31, 0, false, 0x50010, 1, LW, 1, 0x10010 },
 	{ 32, 0, false, 0x4ffff, 1, 0, HCA_KEY_BOUNDS, 0 },
 	{ 33, 0, false, 0x50000, 0x101, 0, HCA_KEY_BOUNDS, 0 },
@@ -93,7 +94,7 @@ static const struct {
 	{ 43, 0, true, 0xdead0000, 0, RW, 0, 0 },
 	{ 44, 1, true, 0x10000, 1, RW, HCA_KEY_ACCESS, 0 },
 	{ 45, 1, true, 0x10000, 1, RR, HCA_KEY_ACCESS, 0 },
-	{ 46, 1, false, 0x10000, 1, 0, 1, 0x10000 },
+	{ 46, 1, false, 0x10000, 1, LR, 1, 0x10000 },
 	{ 47, 1, false, 0x10000, 1, LW, HCA_KEY_ACCESS, 0 },
 	{ 50, 2, true, ~0ull - 0xff, 0x100, RW, 1, ~0ull - 0xff },
 	{ 51, 2, true, ~0ull, 1, RW, 1, ~0ull },
@@ -101,7 +102,7 @@ static const struct {
 	{ 53, 2, true, 0, 1, RW, HCA_KEY_BOUNDS, 0 },
 	{ 60, 3, true, 0, 0x100, RW, 1, 0x10000 },
 	{ 61, 3, true, 0x10000, 1, RW, HCA_KEY_BOUNDS, 0 },
-	{ 62, 3, false, 0xff, 1, 0, 1, 0x100ff },
+	{ 62, 3, false, 0xff, 1, LR, 1, 0x100ff },
 	{ 70, 4, true, 0x10000, 1, RW, HCA_KEY_PD, 0 },
 	{ 71, 4, false, 0x10000, 1, 0, HCA_KEY_PD, 0 },
 };
@@ -277,7 +278,7 @@ static void check_fast_reg(u32 mr)
 	row(179, "invalidated", !hca_key_invalidate(qp, key, true));
 	row(180, "under a new variant", !fast_reg(key2, pages, 1, 0x1000, 0x1000, LW));
 	row(181, "the old key", hca_key_local(qp, key, 0x1000, 1, 0, span) == HCA_KEY_INVALID);
-	row(182, "the new key", hca_key_local(qp, key2, 0x1001, 1, 0, span) == 1 && span->addr == 0x100001);
+	row(182, "the new key", hca_key_local(qp, key2, 0x1001, 1, LR, span) == 1 && span->addr == 0x100001);
 	row(183, "no remote right, no remote invalidation", hca_key_invalidate(qp, key2, true) == HCA_KEY_ACCESS);
 	hca_key_invalidate(qp, key2, false);
 	memset(&wr, 0, sizeof(wr));
@@ -307,9 +308,12 @@ static void check_ranges(u32 mr)
 {
 	const struct hca_sge range[2] = { { .addr = 0x10000, .length = 0x10, .lkey = mr },
 					  { .addr = 0x10080, .length = 0x20, .lkey = mr } };
-	struct hca_mkey m = {
-		.kind = HCA_MKEY_RANGES, .entries = 4, .pdn = f.pdn, .variant = 7, .access = LW | RW | RA, .len = 0x30
-	};
+	struct hca_mkey m = { .kind = HCA_MKEY_RANGES,
+			      .entries = 4,
+			      .pdn = f.pdn,
+			      .variant = 7,
+			      .access = LR | LW | RW | RA,
+			      .len = 0x30 };
 	struct hca_span span[HCA_MAX_SPANS];
 	u64 pages = hca_mr_pages(f.ctx);
 	u32 key = 0;
@@ -330,13 +334,13 @@ static void check_ranges(u32 mr)
 static void check_inner(void)
 {
 	const struct hca_mkey as_set = {
-		.kind = HCA_MKEY_LINEAR, .pdn = f.pdn, .variant = 3, .valid = true, .access = LW, .len = 0x1000
+		.kind = HCA_MKEY_LINEAR, .pdn = f.pdn, .variant = 3, .valid = true, .access = LR | LW, .len = 0x1000
 	};
 	struct hca_mkey m = { .kind = HCA_MKEY_RANGES,
 			      .entries = 1,
 			      .pdn = f.pdn,
 			      .variant = 7,
-			      .access = LW | RW | RR | RA,
+			      .access = LR | LW | RW | RR | RA,
 			      .len = 0x10 };
 	struct hca_sge range = { .addr = 0x100, .length = 0x10 };
 	struct hca_span span[HCA_MAX_SPANS];
@@ -348,13 +352,20 @@ static void check_inner(void)
 	    !hca_mkey_create(f.ctx, &m, &key) && !hca_mkey_set_ranges(f.ctx, key, 0, &range, 1));
 	m.valid = true;
 	row(202, "is written", !hca_mkey_set(f.ctx, key, &m) && hca_key_remote(qp, key, 0, 8, RW, span) == 1);
-	inner.access = 0;
+	inner.access = LR;
 	row(203, "the inner key loses local write", !hca_mkey_set(f.ctx, range.lkey, &inner));
 	row(204, "a remote WRITE is refused", hca_key_remote(qp, key, 0, 8, RW, span) == HCA_KEY_ACCESS);
 	row(205, "an atomic", hca_key_remote(qp, key, 0, 8, RA, span) == HCA_KEY_ACCESS);
 	row(206, "and a local write", hca_key_local(qp, key, 0, 8, LW, span) == HCA_KEY_ACCESS);
 	row(207, "reads are not",
-	    hca_key_remote(qp, key, 0, 8, RR, span) == 1 && hca_key_local(qp, key, 0, 8, 0, span) == 1);
+	    hca_key_remote(qp, key, 0, 8, RR, span) == 1 && hca_key_local(qp, key, 0, 8, LR, span) == 1);
+	inner.access = LW;
+	row(213, "it has local write, and no local read", !hca_mkey_set(f.ctx, range.lkey, &inner));
+	row(214, "a remote READ, an atomic and a local read are refused, a remote WRITE is not",
+	    hca_key_remote(qp, key, 0, 8, RR, span) == HCA_KEY_ACCESS &&
+		    hca_key_remote(qp, key, 0, 8, RA, span) == HCA_KEY_ACCESS &&
+		    hca_key_local(qp, key, 0, 8, LR, span) == HCA_KEY_ACCESS &&
+		    hca_key_remote(qp, key, 0, 8, RW, span) == 1);
 	inner = as_set;
 	inner.valid = false;
 	row(208, "an invalid inner key",

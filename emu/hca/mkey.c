@@ -7,7 +7,9 @@
 
 #define MAX_PAGES  (1u << 20)
 #define MAX_RANGES (1u << 16)
-#define RIGHTS     (HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
+#define RIGHTS                                                                                               \
+	(HCA_ACCESS_LOCAL_READ | HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | \
+	 HCA_ACCESS_REMOTE_ATOMIC)
 
 static struct hca_key *mkey_get(struct hca_ctx *ctx, u32 key)
 {

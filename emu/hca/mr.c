@@ -33,7 +33,7 @@ static void be_region(struct hca_key *k, u64 base, u64 len, u32 access, u32 *lke
 {
 	k->base = base;
 	k->len = len;
-	k->access = access;
+	k->access = access | HCA_ACCESS_LOCAL_READ;
 	k->valid = true;
 	*lkey = k->key;
 	*rkey = access & REMOTE ? k->key : 0;
@@ -222,7 +222,7 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr)
 	k->qpn = k->mkey ? wr->remote_qpn : 0;
 	k->base = wr->bind_addr;
 	k->len = wr->bind_len;
-	k->access = wr->access;
+	k->access = wr->access | (k->mkey ? 0 : HCA_ACCESS_LOCAL_READ);
 	k->valid = true;
 	return 0;
 }

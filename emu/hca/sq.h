@@ -112,7 +112,7 @@ struct hca_mem_batch {
 /* The payload of a send request. */
 static inline struct hca_mem hca_wqe_payload(struct hca_qp *qp, const struct hca_wqe *w)
 {
-	struct hca_mem m = { qp, w->sge, w->num_sge, hca_key_local, 0 };
+	struct hca_mem m = { qp, w->sge, w->num_sge, hca_key_local, HCA_ACCESS_LOCAL_READ };
 
 	if (unlikely(w->head)) {
 		m.head = w->copy->inline_data;
