@@ -12,6 +12,7 @@
 #define PAGE_MASK      (~((1ull << PAGE_SHIFT_MIN) - 1)) /* the lower bits are rights, which are ignored */
 #define OCTOWORD       16u
 #define CHUNK          4096u /* bytes of entries per read */
+#define UNIT           4u    /* octowords: drivers fill requests up to a multiple, whatever the key's size */
 
 enum access_mode {
 	MODE_PHYSICAL = 0,
@@ -119,32 +120,37 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n, u64 len)
 	return i;
 }
 
-/*
- * Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. @first is not
- * limited: the offset of a request has 48 bits of octowords.
- */
-static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u64 first, const u8 *raw, u32 bytes,
+/* Whether @n octowords of entries from @first on are within those of the key, or fill up its last unit. */
+static bool entries_fit(const struct hca_mkey *m, u64 first, u64 n)
+{
+	u64 have = m->kind == HCA_MKEY_PAGES ? m->entries / 2 : m->entries, end = (have + UNIT - 1) / UNIT * UNIT;
+
+	return first <= end && n <= end - first;
+}
+
+/* Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. */
+static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes,
 		       u64 extent)
 {
 	static union {
 		u64 page[CHUNK / sizeof(u64)];
 		struct hca_sge range[CHUNK / OCTOWORD];
 	} e;
-	u32 n = bytes / (m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD), at = (u32)first;
+	u32 n = bytes / (m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD);
 	u64 before;
 
 	if (first >= m->entries)
 		return 0;
-	n = min(n, m->entries - at);
+	n = min(n, m->entries - first);
 	if (!cx_pages_left(d, m->entries))
 		return -ENOMEM;
 	if (m->kind == HCA_MKEY_PAGES) {
 		pages_in(e.page, raw, n);
-		return hca_mkey_set_pages(d->verbs.ctx, key, at, e.page, n);
+		return hca_mkey_set_pages(d->verbs.ctx, key, first, e.page, n);
 	}
-	before = hca_mkey_extent(d->verbs.ctx, key, at);
+	before = hca_mkey_extent(d->verbs.ctx, key, first);
 	n = ranges_in(e.range, raw, n, extent > before ? extent - before : 0);
-	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, at, e.range, n) : 0;
+	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n) : 0;
 }
 
 /* Makes the HCA allocate the key's page list before it becomes valid, within the guest's limit. */
@@ -193,7 +199,7 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 		.base = cx_get(mkc, mkc, start_addr),
 		.page_shift = page_shift_of(mkc),
 	};
-	u64 bytes = cx_get(c->in, create_mkey_in, translations_octword_actual_size) * OCTOWORD;
+	u64 octowords = cx_get(c->in, create_mkey_in, translations_octword_actual_size), bytes;
 	u64 extent = cx_get(mkc, mkc, free) ? ~0ull : extent_of(mkc);
 	u32 at = CX_AT_create_mkey_in_klm_pas_mtt / 8, done, key, per;
 	int err = kind_of(mkc, &m);
@@ -202,11 +208,13 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 		return err;
 	if (!hca_pd_exists(d->verbs.ctx, m.pdn))
 		return CX_BAD_RES;
+	if (m.kind != HCA_MKEY_LINEAR && !entries_fit(&m, 0, octowords))
+		return CX_BAD_PARAM;
 	m.len = len_of(d, m.kind, mkc);
 	err = hca_mkey_create(d->verbs.ctx, &m, &key);
 	if (err)
 		return err;
-	bytes = min(bytes, (u64)(c->in_len - at));
+	bytes = min(octowords * OCTOWORD, (u64)(c->in_len - at));
 	per = m.kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
 	for (done = 0; !err && m.kind != HCA_MKEY_LINEAR && done < bytes; done += CHUNK)
 		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK),
@@ -265,11 +273,12 @@ struct umr {
 	u8 flags;
 	u64 mask;
 	u64 first; /* entry, in octowords: 48 bits */
+	u32 octowords;
 	const u8 *mkc;
 	const u8 *data; /* inline entries; NULL: in memory */
 	u64 addr;
 	u32 lkey;
-	u32 bytes; /* of entries */
+	u32 bytes; /* of entries: no more than there are in the request or in memory */
 };
 
 static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
@@ -282,7 +291,8 @@ static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
 	memcpy(&s, wqe + UMR_AT, sizeof(s));
 	u->flags = s.flags;
 	u->mask = be64_to_cpu(s.mask);
-	u->bytes = be16_to_cpu(s.octowords) * OCTOWORD;
+	u->octowords = be16_to_cpu(s.octowords);
+	u->bytes = u->octowords * OCTOWORD;
 	if (s.flags & FLAG_OFFSET)
 		u->first = (u64)be32_to_cpu(s.offset_high) << 16 | be16_to_cpu(s.offset_low);
 	if (s.flags & FLAG_INLINE) {
@@ -368,7 +378,7 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 	if (m.kind == HCA_MKEY_LINEAR || u.mask & MASK_PD || (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first ||
 	    u.bytes > sizeof(raw) || !u.bytes ||
 	    (u.mask & (MASK_LEN | MASK_START | MASK_FREE)) != (MASK_LEN | MASK_START | MASK_FREE) ||
-	    umr_data_ok(d, &u, m.pdn))
+	    !entries_fit(&m, 0, u.octowords) || umr_data_ok(d, &u, m.pdn))
 		return -EINVAL;
 	if (!u.data && vfio_dma_read(d->vfio, u.addr, raw, u.bytes))
 		return -EINVAL;
@@ -413,7 +423,7 @@ static u64 umr_extent(const struct umr *u, const struct hca_mkey *m)
 
 static int umr_entries(struct connectx *d, const struct umr *u, const struct hca_mkey *m)
 {
-	u64 first = m->kind == HCA_MKEY_PAGES ? 2 * u->first : u->first;
+	u32 first = (u32)(m->kind == HCA_MKEY_PAGES ? 2 * u->first : u->first);
 	u32 per = m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD, done;
 	u8 raw[CHUNK];
 	int err = 0;
@@ -459,7 +469,9 @@ static int umr_run(struct connectx *d, const u8 *wqe, u32 len)
 		return -EINVAL;
 	if ((u.flags & FLAG_FAIL_IF_IN_USE && m.valid) || (u.flags & FLAG_FAIL_IF_FREE && !m.valid))
 		return -EINVAL;
-	err = m.kind == HCA_MKEY_LINEAR ? 0 : umr_entries(d, &u, &m);
+	if (!entries_fit(&m, u.first, u.octowords))
+		return -EINVAL;
+	err = umr_entries(d, &u, &m);
 	if (err)
 		return err;
 	umr_apply(d, &u, &m);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory key requests of the driver's UMR queue pair: entries behind what the key has, and offsets that wrap. */
+/* Memory key requests: entries behind what the key has, offsets that wrap, the fields that a request sets, rights. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -95,6 +95,14 @@ static void qp_end(u32 qpn)
 	driver_command(&d, 0x501, 0, 16, 16);
 }
 
+/* The driver's queue pair again, since one whose request has failed is in ERR. */
+static bool umr_again(void)
+{
+	qp_end(umr);
+	next = 0;
+	return !driver_qp(&d, CX_QP_UMR, 0, 0, &umr) && !driver_connect(&d, umr, 0);
+}
+
 /* Queue pairs @a and @b, connected, instead of the last ones. */
 static bool pair(void)
 {
@@ -176,11 +184,64 @@ static void offsets(void)
 	r.entry[0].bytes = (u32)(driver_addr(AT_NEW) >> 32);
 	r.first = 1u << 31;
 	row(11, "an offset of 4,294,967,296 pages is not one of 0",
-	    is_done(request_run(&r)) && is_written(r.key, AT_OLD));
+	    is_failed(request_run(&r)) && is_written(r.key, AT_OLD) && umr_again());
 	r.first = 1ull << 32;
-	row(13, "nor one of 4,294,967,296 octowords", is_done(request_run(&r)) && is_written(r.key, AT_OLD));
+	row(13, "nor one of 4,294,967,296 octowords",
+	    is_failed(request_run(&r)) && is_written(r.key, AT_OLD) && umr_again());
 	r.first = 0;
 	row(12, "that is", is_done(request_run(&r)) && is_written(r.key, AT_NEW));
+}
+
+/* Entries behind those of the key are an error, except that drivers fill up a unit of 4 octowords. */
+static void beyond(void)
+{
+	static const struct {
+		const char *what;
+		u64 first;
+		u32 entries, octowords;
+		bool fits;
+	} cases[] = {
+		{ "a unit of a key of an octoword", 0, 1, 4, true },
+		{ "an octoword more", 0, 1, 5, false },
+		{ "the padding alone", 3, 1, 1, true },
+		{ "an octoword after it", 4, 1, 1, false },
+		{ "none there", 4, 1, 0, true },
+		{ "none behind", 5, 1, 0, false },
+		{ "a unit of a key of five", 4, 5, 4, true },
+		{ "one that crosses the end", 5, 5, 4, false },
+	};
+	u32 i, mode;
+
+	for (mode = 1; mode <= 2; mode++) {
+		for (i = 0; i < ARRAY_SIZE(cases); i++) {
+			struct request r = { .octowords = cases[i].octowords, .first = cases[i].first };
+			u32 entries = mode == 1 ? 2 * cases[i].entries : cases[i].entries;
+			const u8 *e;
+
+			memset(d.in, 0, sizeof(d.in));
+			driver_mkey(&d, mode, false, BASE, 0, entries, &r.key);
+			e = request_run(&r);
+			row(80 + (int)i, cases[i].what, cases[i].fits ? is_done(e) : is_failed(e) && umr_again());
+		}
+	}
+	memset(d.in, 0, sizeof(d.in));
+	driver_mkey(&d, 1, true, BASE, 0, 2, &i);
+	cx_set(d.in, create_mkey_in, translations_octword_actual_size, 5);
+	row(90, "more in CREATE_MKEY",
+	    driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in + 5 * OCTOWORD, 16) == CX_BAD_PARAM);
+}
+
+/* Of a request of another queue pair, which is not the driver's. */
+static void beyond_by_program(void)
+{
+	struct request r = { .mask = LEN | START | FREE, .octowords = 4, .len = 8, .key = ranges_key() };
+
+	r.entry[0].bytes = 8;
+	r.entry[0].lkey = d.lkey;
+	r.entry[0].addr = driver_addr(AT_DATA);
+	row(91, "a unit", pair() && is_done(request_post(&r, 1, a, &sent)));
+	r.octowords = 5;
+	row(92, "an octoword more", is_failed(request_post(&r, 1, a, &sent)) && pair());
 }
 
 /* A type 2 window is bound with the flag, a type 1 window without it (10.6.7.2). */
@@ -400,6 +461,8 @@ int main(void)
 	padding();
 	padding_of_command();
 	offsets();
+	beyond();
+	beyond_by_program();
 	modes();
 	masks();
 	binding();
