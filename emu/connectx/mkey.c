@@ -322,7 +322,8 @@ u32 cx_umr_bytes(struct connectx *d, const u8 *wqe, u32 len)
 }
 
 /*
- * Entries in memory need a key of all memory, which only the guest's kernel has. @pdn: its protection domain; 0: any.
+ * Entries in memory need a key of physical addresses, which only the guest's kernel has. @pdn: its protection domain;
+ * 0: any.
  */
 static int umr_data_ok(struct connectx *d, const struct umr *u, u32 pdn)
 {
@@ -331,9 +332,9 @@ static int umr_data_ok(struct connectx *d, const struct umr *u, u32 pdn)
 	if (u->data || !u->bytes)
 		return 0;
 	if (hca_mkey_query(d->verbs.ctx, u->lkey, &m) || m.kind != HCA_MKEY_LINEAR || !m.valid ||
-	    m.variant != (u8)u->lkey || (pdn && m.pdn != pdn))
+	    m.variant != (u8)u->lkey || (pdn && m.pdn != pdn) || !(m.access & HCA_ACCESS_LOCAL_READ))
 		return -EINVAL;
-	return 0;
+	return u->addr >= m.base && u->bytes <= m.len && u->addr - m.base <= m.len - u->bytes ? 0 : -EINVAL;
 }
 
 /* Sets the rights that the request sets, and no others. */

@@ -27,6 +27,7 @@ struct request {
 	u32 key, mask, octowords;
 	u64 first, len, base;
 	u8 flags;
+	bool memory; /* the first entry says where they are */
 	bool invalid, remote_inval, local_read;
 	struct {
 		u32 bytes, lkey;
@@ -45,7 +46,7 @@ static const u8 *request_post(const struct request *r, u32 n, u32 qpn, u32 *inde
 
 	driver_control(wqe, qpn, *index, CX_OP_UMR, sizeof(wqe));
 	wire_store(wqe + 12, 4, r->key);
-	wqe[16] = INLINE | OFFSET | r->flags;
+	wqe[16] = (r->memory ? 0 : INLINE) | OFFSET | r->flags;
 	wire_store(wqe + 20, 2, r->octowords);
 	wire_store(wqe + 22, 2, r->first & 0xffff);
 	wire_store(wqe + 24, 8, r->mask);
@@ -433,6 +434,38 @@ static void local_read(void)
 	row(73, "a receive without local write fails", e && e[63] >> 4 == 13 && e[55] == OPERATION);
 }
 
+/* Entries of a request in memory, of which a key is for @len bytes from @base on. */
+static const u8 *listed(u32 rights, u64 base, u64 len, u32 bytes, u64 addr)
+{
+	u8 *mkc = cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry);
+	struct request r = { .key = ranges_key(), .memory = true, .octowords = bytes / OCTOWORD };
+
+	rights_key(rights);
+	cx_set(mkc, mkc, length64, 0);
+	cx_set(mkc, mkc, start_addr, base);
+	cx_set(mkc, mkc, len, len);
+	row_of("a key", "of the list", !driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16));
+	r.entry[0].bytes = bytes;
+	r.entry[0].lkey = (u32)cx_get(d.out, create_mkey_out, mkey_index) << 8 | 0x5a;
+	r.entry[0].addr = addr;
+	return request_run(&r);
+}
+
+/* A request reads its entries by a key, as any SGE. */
+static void lists(void)
+{
+	u64 at = driver_addr(AT_DATA);
+	u8 *p = d.c.mem + AT_DATA;
+
+	driver_data(driver_data(p, 8, d.lkey, at), 8, d.lkey, at);
+	row(100, "a list", is_done(listed(LR, at, 32, 32, at)));
+	row(101, "at the end of its key", is_done(listed(LR, at - 16, 48, 32, at)));
+	row(102, "beyond it", is_failed(listed(LR, at - 16, 47, 32, at)) && umr_again());
+	row(103, "longer than its key", is_failed(listed(LR, at, 16, 32, at)) && umr_again());
+	row(104, "before its key", is_failed(listed(LR, at + 16, 64, 32, at)) && umr_again());
+	row(105, "of a key without local read", is_failed(listed(LW, at, 32, 32, at)) && umr_again());
+}
+
 /* Keys of ranges that all have the same size (KSM, access mode 3) need the capability fixed_buffer_size. */
 static void modes(void)
 {
@@ -468,6 +501,7 @@ int main(void)
 	binding();
 	rights();
 	local_read();
+	lists();
 	not_enabled();
 	client_close(&d.c);
 	driver_destroy(&d);
