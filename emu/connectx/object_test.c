@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lifetimes of objects: the adapter keeps those that others use. */
+/* Lifetimes of objects: the adapter keeps those that others use. Parameters of a transition that are optional. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -53,6 +53,52 @@ static void uars(void)
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !command_on(0x103, 0) && !driver_objects(&d));
 }
 
+/* The rights of a queue pair, as bits of the mask of optional parameters. */
+static u32 qp_rights(u32 qpn)
+{
+	const u8 *qpc = cx_ptr(d.out, query_qp_out, qpc);
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, qpn);
+	if (driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out))
+		return 0;
+	return (u32)(cx_get(qpc, qpc, rre) << 1 | cx_get(qpc, qpc, rae) << 2 | cx_get(qpc, qpc, rwe) << 3);
+}
+
+/* Sets the rights @bits by @command, in whose context all have the value @on. */
+static bool set_rights(u16 command, u32 qpn, u32 bits, bool on)
+{
+	u8 *qpc = cx_ptr(d.in, rst2init_qp_in, qpc), *path = cx_ptr(qpc, qpc, primary_address_path);
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(path, ads, vhca_port_num, 1);
+	cx_set(path, ads, rlid, d.lid);
+	cx_set(qpc, qpc, mtu, 3);
+	cx_set(qpc, qpc, remote_qpn, qpn);
+	cx_set(qpc, qpc, rre, on);
+	cx_set(qpc, qpc, rae, on);
+	cx_set(qpc, qpc, rwe, on);
+	return !driver_modify(&d, command, qpn, bits);
+}
+
+/* Each of the bits 1 to 3 sets a right and leaves the others; RST2INIT and INIT2RTR set all. */
+static void rights(void)
+{
+	const u32 all = 0xe;
+	u32 qpn, bit;
+
+	row(40, "a queue pair", !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn));
+	row(41, "RST2INIT sets all rights", set_rights(0x502, qpn, 0, true) && qp_rights(qpn) == all);
+	row(42, "INIT2RTR", set_rights(0x503, qpn, 0, false) && qp_rights(qpn) == 0);
+	row(43, "RTR2RTS sets one", set_rights(0x504, qpn, BIT(3), true) && qp_rights(qpn) == BIT(3));
+	row(44, "RTS2RTS sets none", set_rights(0x505, qpn, 0, true) && qp_rights(qpn) == BIT(3));
+	row(45, "or all", set_rights(0x505, qpn, all, true) && qp_rights(qpn) == all);
+	for (bit = 2; bit <= 8; bit <<= 1) {
+		row(46, "or takes one away", set_rights(0x505, qpn, bit, false) && qp_rights(qpn) == (all & ~bit));
+		row(47, "and gives it back", set_rights(0x505, qpn, bit, true) && qp_rights(qpn) == all);
+	}
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -62,6 +108,7 @@ int main(void)
 	}
 	in_use();
 	uars();
+	rights();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -343,7 +343,7 @@ static const struct {
 /* Attributes by bit of the mask of optional parameters. */
 static const u32 optional[] = {
 	[0] = HCA_QP_ALT_PATH,
-	[1] = HCA_QP_ACCESS_FLAGS,
+	[1] = HCA_QP_ACCESS_FLAGS, /* of these three, each sets its own right alone */
 	[2] = HCA_QP_ACCESS_FLAGS,
 	[3] = HCA_QP_ACCESS_FLAGS,
 	[4] = HCA_QP_PKEY_INDEX,
@@ -368,6 +368,12 @@ static u32 optional_mask(u32 bits)
 	return mask;
 }
 
+static u32 optional_rights(u32 bits)
+{
+	return (bits & BIT(1) ? HCA_ACCESS_REMOTE_READ : 0) | (bits & BIT(2) ? HCA_ACCESS_REMOTE_ATOMIC : 0) |
+	       (bits & BIT(3) ? HCA_ACCESS_REMOTE_WRITE : 0);
+}
+
 /* Takes the parameters that only RST2INIT sets. */
 static int qp_initialise(struct connectx *d, struct cx_qp *qp, const u8 *qpc)
 {
@@ -379,13 +385,13 @@ static int qp_initialise(struct connectx *d, struct cx_qp *qp, const u8 *qpc)
 	return hca_qp_set_source(d->verbs.ctx, qp->qpn, (u32)cx_get(qpc, qpc, deth_sqpn));
 }
 
-static u8 qp_state(const struct connectx *d, const struct cx_qp *qp)
+static struct hca_qp_attr qp_attr(const struct connectx *d, const struct cx_qp *qp)
 {
 	struct hca_qp_attr a = { .state = qp->qp.special.state };
 
 	if (qp->qpn >= CX_OWN_QPNS)
 		hca_qp_query(d->verbs.ctx, qp->qpn, &a);
-	return a.state;
+	return a;
 }
 
 /*
@@ -395,8 +401,8 @@ static u8 qp_state(const struct connectx *d, const struct cx_qp *qp)
 int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 {
 	const u8 *qpc = cx_cptr(c->in, rst2init_qp_in, qpc);
-	struct hca_qp_attr a = { 0 };
-	u32 i = 0, mask = HCA_QP_STATE;
+	u32 i = 0, mask = HCA_QP_STATE, bits = (u32)cx_get(c->in, rst2init_qp_in, opt_param_mask), rights;
+	struct hca_qp_attr a = { 0 }, old;
 	struct verbs_qp *base;
 	struct cx_qp *qp;
 	int err = 0;
@@ -408,18 +414,21 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 	qp = cx_qp_get(d, (u32)cx_get(c->in, rst2init_qp_in, qpn));
 	if (!qp)
 		return CX_BAD_RES;
+	old = qp_attr(d, qp);
 	if (transitions[i].context) {
 		cx_attr_in(d, &a, qpc);
 		mask |= qp->service == CX_QP_RC || qp->service == CX_QP_XRC ? transitions[i].rc
 			: qp->service == CX_QP_UC                           ? transitions[i].uc
 									    : transitions[i].ud;
-		mask |= optional_mask((u32)cx_get(c->in, rst2init_qp_in, opt_param_mask));
+		rights = mask & HCA_QP_ACCESS_FLAGS ? ~0u : optional_rights(bits);
+		a.access = (a.access & rights) | (old.access & ~rights);
+		mask |= optional_mask(bits);
 		if (qp->qpn < CX_OWN_QPNS)
 			mask &= ~(u32)HCA_QP_PORT; /* it is the function's */
 	}
 	a.state = transitions[i].to;
 	/* Refused before it changes the doorbell record of a queue pair in use. */
-	if (!(BIT(qp_state(d, qp)) & transitions[i].from))
+	if (!(BIT(old.state) & transitions[i].from))
 		return CX_BAD_QP_STATE;
 	if (transitions[i].from == IN(RESET))
 		err = qp_initialise(d, qp, qpc);
