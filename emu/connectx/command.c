@@ -106,19 +106,6 @@ static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 	return cx_destroyed(hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd)));
 }
 
-/* Counter sets have a number and no state. */
-static int name_alloc(struct table *t, u32 *number)
-{
-	static char taken;
-
-	return table_add(t, &taken, number) ? -ENOMEM : 0;
-}
-
-static int name_free(struct table *t, u32 number)
-{
-	return table_remove(t, number) ? 0 : CX_BAD_RES;
-}
-
 bool cx_uar_exists(const struct connectx *d, u32 uar)
 {
 	return table_get(&d->uars, uar);
@@ -173,19 +160,27 @@ static int dealloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 	return cx_destroyed(hca_xrcd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd)));
 }
 
+/* A counter set has a number and no state. */
 static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 {
+	static char taken;
 	u32 n;
-	int err = name_alloc(&d->counter_sets, &n);
+	int err = table_add(&d->counter_sets, &taken, &n);
 
 	if (!err)
 		cx_set(c->out, alloc_q_counter_out, counter_set_id, n);
 	return err;
 }
 
+/*
+ * Unlike other objects, also a set of queue pairs: Linux deallocates the set of a queue pair that has its own ("rdma
+ * statistic qp set auto") before it destroys the queue pair.
+ */
 static int dealloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 {
-	return name_free(&d->counter_sets, (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id));
+	u32 n = (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id);
+
+	return table_remove(&d->counter_sets, n) ? CX_OK : CX_BAD_RES;
 }
 
 /* All counter sets return the port's counters, not those of their queue pairs. */

@@ -133,6 +133,7 @@
 	F(qpc, log_sq_size, 0x51, 4)                                       \
 	F(qpc, rlky, 0x5b, 1)                                              \
 	F(qpc, ulp_stateless_offload_mode, 0x5c, 4)                        \
+	F(qpc, counter_set_id, 0x60, 8)                                    \
 	F(qpc, uar_page, 0x68, 24)                                         \
 	F(qpc, log_page_size, 0xa3, 5)                                     \
 	F(qpc, remote_qpn, 0xa8, 24)                                       \

@@ -99,6 +99,25 @@ static void rights(void)
 	}
 }
 
+/* Other than the objects above, a set of counters may be deallocated while a queue pair uses it. */
+static void counters(void)
+{
+	u8 *qpc = cx_ptr(d.in, rst2init_qp_in, qpc);
+	u32 qpn, set;
+
+	row(60, "a queue pair", !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !command_on(0x771, 0));
+	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(qpc, qpc, primary_address_path), ads, vhca_port_num, 1);
+	cx_set(qpc, qpc, counter_set_id, set);
+	row(61, "with a set", !driver_modify(&d, 0x502, qpn, 0));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, dealloc_q_counter_in, counter_set_id, set);
+	row(62, "which is deallocated", !driver_command(&d, 0x772, 0, 16, 16));
+	row(63, "once", driver_command(&d, 0x772, 0, 16, 16) == CX_BAD_RES);
+	row(64, "before the queue pair is destroyed", !command_on(0x50a, qpn) && !command_on(0x501, qpn));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -109,6 +128,7 @@ int main(void)
 	in_use();
 	uars();
 	rights();
+	counters();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
