@@ -306,6 +306,7 @@ void cx_fault_reset(struct connectx *d); /* ends the requests for a reset */
 enum cx_syndrome {
 	CX_SYNDROME_INTERNAL = 0x1,
 	CX_SYNDROME_EQ_OVERRUN = 0xc, /* ASYNCHRONOUS_EQ_BUF_OVERRUN */
+	CX_SYNDROME_EQ_ERR = 0xd,
 };
 u64 cx_clock(void);
 void cx_fatal(struct connectx *d, enum cx_syndrome syndrome);

@@ -28,19 +28,34 @@ static bool eq_room(const struct cx_eq *eq)
 	return ((eq->pi - eq->ci) & INDEX) < BIT(eq->log_size);
 }
 
-static bool eq_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
+/*
+ * The driver cannot know which event it does not get, and would wait for that of a CQ without end: so this is an
+ * internal error, with the syndrome that the adapter's health buffer has for it.
+ */
+static void eq_fail(struct connectx *d, const struct cx_eq *eq, enum cx_syndrome syndrome, const char *why)
+{
+	cx_count(d, CX_CTR_EVENTS_LOST);
+	if (d->fatal)
+		return;
+	log_at(LOG_WARN, d->cfg.name, "the guest's event queue %u %s: internal error", eq->eqn, why);
+	cx_fatal(d, syndrome);
+}
+
+/* There is room for it. */
+static void eq_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
 {
 	u8 *p = cx_buf_at(d, &eq->buf, (eq->pi & (BIT(eq->log_size) - 1)) * ENTRY, ENTRY);
 
-	if (!p)
-		return false;
+	if (!p) {
+		eq_fail(d, eq, CX_SYNDROME_EQ_ERR, "is not in its memory");
+		return;
+	}
 	memset(p, 0, ENTRY - 1);
 	p[1] = e->type;
 	p[3] = e->subtype;
 	memcpy(p + DATA_AT, e->data, sizeof(e->data));
 	__atomic_store_n(p + ENTRY - 1, (u8)(eq->pi >> eq->log_size & 1), __ATOMIC_RELEASE);
 	eq->pi++;
-	return true;
 }
 
 static void eq_interrupt(struct connectx *d, struct cx_eq *eq)
@@ -56,17 +71,12 @@ static bool event_try(struct connectx *d, struct cx_eq *eq, const struct cx_even
 {
 	if (!eq_room(eq) || eq->due_commands || !list_empty(&eq->due) || !list_empty(&eq->due_cqs))
 		return false;
-	if (eq_put(d, eq, e))
-		eq_interrupt(d, eq);
-	else
-		cx_count(d, CX_CTR_EVENTS_LOST);
+	eq_put(d, eq, e);
+	eq_interrupt(d, eq);
 	return true;
 }
 
-/*
- * An asynchronous event. If it finds no room among those that are queued, either, the driver cannot know which are lost:
- * the overrun of an asynchronous event queue is an internal error, as the adapter's health syndrome has it.
- */
+/* An asynchronous event. If it finds no room among those that are queued, either, the event queue overruns. */
 static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
 {
 	struct cx_event *copy;
@@ -75,9 +85,7 @@ static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_even
 		return;
 	copy = eq->ndue < CX_EVENTS_MAX ? malloc(sizeof(*copy)) : NULL;
 	if (!copy) {
-		cx_count(d, CX_CTR_EVENTS_LOST);
-		log_at(LOG_WARN, d->cfg.name, "the guest's event queue %u overruns: internal error", eq->eqn);
-		cx_fatal(d, CX_SYNDROME_EQ_OVERRUN);
+		eq_fail(d, eq, CX_SYNDROME_EQ_OVERRUN, "overruns");
 		return;
 	}
 	*copy = *e;
@@ -117,12 +125,10 @@ static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
 		struct cx_event e = command_event(eq->due_commands);
 
 		eq->due_commands = 0;
-		if (!eq_put(d, eq, &e))
-			cx_count(d, CX_CTR_EVENTS_LOST);
+		eq_put(d, eq, &e);
 	}
 	while (!list_empty(&eq->due) && eq_room(eq)) {
-		if (!eq_put(d, eq, list_first(&eq->due, struct cx_event, link)))
-			cx_count(d, CX_CTR_EVENTS_LOST);
+		eq_put(d, eq, list_first(&eq->due, struct cx_event, link));
 		eq_drop_first(eq);
 	}
 	while (!list_empty(&eq->due_cqs) && eq_room(eq)) {
@@ -130,8 +136,7 @@ static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
 		struct cx_event e = comp_event(cq);
 
 		list_del(&cq->due);
-		if (!eq_put(d, eq, &e))
-			cx_count(d, CX_CTR_EVENTS_LOST);
+		eq_put(d, eq, &e);
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Events: those that wait for room in their event queue, its overrun, and the arming of CQs. */
+/* Events: those that wait for room in their event queue, those that it loses, and the arming of CQs. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -168,6 +168,49 @@ static void overrun(void)
 	row(37, "which ends when the driver starts again", !driver_start(&d) && !driver_peek(&d, 0x23c));
 }
 
+/* Whether the adapter has stopped with this syndrome. Makes the driver start again. */
+static bool has_failed(u32 syndrome)
+{
+	bool failed = driver_peek(&d, 0x23c) == syndrome << 16 && !connectx_in_use(d.dev) && !driver_objects(&d);
+
+	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE));
+	return failed && !driver_start(&d) && !driver_peek(&d, 0x23c);
+}
+
+/* The memory of the event queue is no more. */
+static struct cx_eq *eq_unmap(void)
+{
+	struct cx_eq *eq = d.dev->eq[d.eqn];
+
+	eq->buf.page[0] = CLIENT_IOVA + CLIENT_MEM;
+	eq->buf.map[0] = NULL;
+	return eq;
+}
+
+/* An event that is not written is lost, as one that finds no room. */
+static void unmapped(void)
+{
+	u32 qpn = 0, i;
+
+	eq_unmap();
+	port_events(1);
+	row(40, "an asynchronous event", has_failed(0xd));
+	row(41, "a queue pair", !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));
+	driver_arm_cq(&d, false);
+	eq_unmap();
+	driver_control(driver_wqe(&d, 0, 0), qpn, 0, CX_OP_NOP, 16);
+	driver_posted(&d, 0, qpn, 1);
+	row(42, "a completion event", has_failed(0xd));
+	eq_unmap()->mask |= BIT_ULL(CX_EVENT_COMMAND);
+	row(43, "that of a command, which completes", !nop() && has_failed(0xd));
+	port_events((1u << LOG_EQ) + 2);
+	for (i = 0; i < 1u << LOG_EQ; i++)
+		driver_event(&d);
+	eq_unmap();
+	driver_arm_eq(&d);
+	row(44, "those that have waited for room", has_failed(0xd));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -180,6 +223,7 @@ int main(void)
 	arming();
 	halves();
 	overrun();
+	unmapped();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
