@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Asynchronous and completion events to the driver's event buffers; events without a buffer are queued. */
-#include <stdlib.h>
-
 #include "emu/virtio/virtio_internal.h"
 
-#define EVENTS_MAX 1024 /* events queued for buffers */
+void vd_events_init(struct vd_event *e, u32 n)
+{
+	while (n--)
+		list_init(&e[n].link);
+}
+
+void vd_events_forget(struct vd_event *e, u32 n)
+{
+	while (n--)
+		list_del(&e[n].link);
+}
 
 static bool event_post(struct vdev *d, u32 queue, const void *event, u32 len)
 {
@@ -24,46 +32,51 @@ void vd_event_flush(struct vdev *d)
 		if (!event_post(d, MUSLIN_VQ_EVENT, &e->ev, sizeof(e->ev)))
 			break;
 		list_del(&e->link);
-		free(e);
-		d->nevents--;
 	}
 	vhost_signal(d->vhost, MUSLIN_VQ_EVENT);
 }
 
-static u32 number_of(const struct hca_event *ev)
+void vd_event_put(struct vdev *d, struct vd_event *e, u32 type, u32 number)
 {
-	switch (ev->type) {
-	case HCA_EVENT_CQ_ERR:
-		return ((struct verbs_cq *)ev->fe)->handle;
-	case HCA_EVENT_SRQ_ERR:
-	case HCA_EVENT_SRQ_LIMIT_REACHED:
-		return ((struct verbs_srq *)ev->fe)->handle;
-	default:
-		return ev->fe ? ((struct verbs_qp *)ev->fe)->handle : ev->number;
-	}
-}
-
-void vd_event_put(struct vdev *d, u32 type, u32 number)
-{
-	struct vd_event *e = d->nevents < EVENTS_MAX ? malloc(sizeof(*e)) : NULL;
-
-	if (!e) {
-		vd_count(d, VDEV_CTR_EVENTS_LOST);
-		return;
-	}
 	e->ev = (struct muslin_event){ .type = type, .number = number };
+	list_del(&e->link);
 	list_add(&d->events_due, &e->link);
-	d->nevents++;
 	vd_event_flush(d);
 }
+
+static_assert(!(HCA_EVENT_QP_LAST_WQE_REACHED % VD_QP_EVENTS) && HCA_EVENT_QP_FATAL &&
+		      (int)HCA_EVENT_PATH_MIG_ERR < VD_QP_EVENTS,
+	      "events of queue pairs");
 
 void vd_event_raise(void *fe, const struct hca_event *ev)
 {
 	struct vdev *d = fe;
+	struct vd_srq *srq;
+	struct vd_qp *qp;
+	struct vd_cq *cq;
 
-	vd_event_put(d, ev->type, number_of(ev));
-	if (ev->type == HCA_EVENT_CQ_ERR)
+	switch (ev->type) {
+	case HCA_EVENT_CQ_ERR:
+		cq = ev->fe;
+		vd_event_put(d, &cq->event, ev->type, cq->cq.handle);
 		verbs_specials_cq_failed(&d->verbs, ev->fe);
+		return;
+	case HCA_EVENT_SRQ_ERR:
+	case HCA_EVENT_SRQ_LIMIT_REACHED:
+		srq = ev->fe;
+		vd_event_put(d, &srq->event[ev->type % VD_SRQ_EVENTS], ev->type, srq->srq.handle);
+		return;
+	case HCA_EVENT_DEVICE_FATAL:
+		vd_event_put(d, &d->fatal_event, ev->type, ev->number);
+		return;
+	default:
+		break;
+	}
+	qp = ev->fe;
+	if (qp)
+		vd_event_put(d, &qp->event[ev->type % VD_QP_EVENTS], ev->type, qp->qp.handle);
+	else if (ev->number && ev->number <= d->cfg.nports)
+		vd_event_put(d, &d->port_event[ev->number - 1][ev->type], ev->type, ev->number);
 }
 
 /* The driver is asked to kick for new buffers only while events are queued. */
@@ -114,11 +127,6 @@ void vd_comp_run(struct loop_task *t, struct now now)
 
 void vd_events_drop(struct vdev *d)
 {
-	while (!list_empty(&d->events_due)) {
-		struct vd_event *e = list_first(&d->events_due, struct vd_event, link);
-
-		list_del(&e->link);
-		free(e);
-	}
-	d->nevents = 0;
+	while (!list_empty(&d->events_due))
+		list_del(d->events_due.next);
 }

@@ -25,6 +25,7 @@ static int cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 	cq->vector = cmd->vector;
 	cq->kernel = cmd->flags & MUSLIN_CQ_KERNEL;
 	list_init(&cq->due);
+	vd_events_init(&cq->event, 1);
 	return vd_ring_create(vd_of(base->verbs), &cq->ring, &cmd->ring, CQ_ENTRY);
 }
 
@@ -33,6 +34,7 @@ static void cq_fini(struct verbs_cq *base)
 	struct vd_cq *cq = container_of(base, struct vd_cq, cq);
 
 	list_del(&cq->due);
+	vd_events_forget(&cq->event, 1);
 	vd_ring_destroy(&cq->ring);
 }
 
@@ -106,6 +108,7 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 	u32 sges;
 	int err;
 
+	vd_events_init(qp->event, VD_QP_EVENTS);
 	qp->kernel = cmd->flags & MUSLIN_QP_KERNEL;
 	qp->lso = cmd->flags & MUSLIN_QP_LSO;
 	sges = init->max_send_sge * (u32)sizeof(struct rxe_sge) + (qp->lso ? MUSLIN_LSO_HEADER : 0);
@@ -128,6 +131,7 @@ static void qp_fini(struct verbs_qp *base)
 		free(qp->reg[i]);
 	}
 	free(qp->reg);
+	vd_events_forget(qp->event, VD_QP_EVENTS);
 	vd_ring_destroy(&qp->sq);
 	vd_ring_destroy(&qp->rq);
 }
@@ -201,13 +205,19 @@ int vd_qp_destroy(struct vdev *d, const void *in, u32 len, void *out)
 
 static int srq_init(struct verbs_srq *base, u32 max_wr, const void *arg)
 {
-	return vd_ring_create(vd_of(base->verbs), &container_of(base, struct vd_srq, srq)->ring,
-			      &((const struct muslin_srq_create *)arg)->ring, recv_elem(base->max_sge));
+	struct vd_srq *srq = container_of(base, struct vd_srq, srq);
+
+	vd_events_init(srq->event, VD_SRQ_EVENTS);
+	return vd_ring_create(vd_of(base->verbs), &srq->ring, &((const struct muslin_srq_create *)arg)->ring,
+			      recv_elem(base->max_sge));
 }
 
 static void srq_fini(struct verbs_srq *base)
 {
-	vd_ring_destroy(&container_of(base, struct vd_srq, srq)->ring);
+	struct vd_srq *srq = container_of(base, struct vd_srq, srq);
+
+	vd_events_forget(srq->event, VD_SRQ_EVENTS);
+	vd_ring_destroy(&srq->ring);
 }
 
 int vd_srq_create(struct vdev *d, const void *in, u32 len, void *out)

@@ -281,7 +281,7 @@ static void on_start(void *ctx, u32 queue)
 		return;
 	if (!d->verbs.ctx)
 		vd_events_drop(d); /* from before this start */
-	vd_event_put(d, MUSLIN_EVENT_EPOCH, d->epoch);
+	vd_event_put(d, &d->epoch_event, MUSLIN_EVENT_EPOCH, d->epoch);
 }
 
 static void on_stop(void *ctx, u32 queue)
@@ -343,6 +343,9 @@ struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_
 	d->cfg.nports = min(cfg->nports, (u32)MUSLIN_PORTS_MAX);
 	init_verbs(d);
 	list_init(&d->events_due);
+	vd_events_init(&d->epoch_event, 1);
+	vd_events_init(&d->fatal_event, 1);
+	vd_events_init(d->port_event[0], sizeof(d->port_event) / sizeof(struct vd_event));
 	for (i = 0; i < MUSLIN_VECTORS; i++)
 		list_init(&d->comp_due[i]);
 	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };

@@ -46,7 +46,6 @@ bool vdev_in_use(const struct vdev *d);
 	C(TURNS_OVER, "turns_over_budget")          \
 	C(DOORBELLS, "doorbells")                   \
 	C(COMP_EVENTS, "completion_events")         \
-	C(EVENTS_LOST, "events_lost")               \
 	C(BAD_WQES, "bad_wqes")                     \
 	C(BAD_ADDRESSES, "bad_addresses")           \
 	C(MADS_OUT, "mads_out")                     \

@@ -310,14 +310,22 @@ static void test_memory(struct guest *g)
 	row(86, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
 }
 
-/* The epoch that the event queue reports in a buffer posted now; 0: none. */
-static u32 event_epoch(struct guest *g)
+/* What the event queue reports in a buffer posted now. All bits set: nothing. */
+static const struct muslin_event *event_next(struct guest *g)
 {
 	struct muslin_event *ev = (void *)(g->f.mem + FRONT_DATA + 1024);
 
-	memset(ev, 0, sizeof(*ev));
+	memset(ev, 0xff, sizeof(*ev));
 	front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, 0), FRONT_DATA + 1024, sizeof(*ev), 2, 0);
 	front_offer(&g->f, MUSLIN_VQ_EVENT, 0);
+	return ev;
+}
+
+/* The epoch that it reports; 0: none. */
+static u32 event_epoch(struct guest *g)
+{
+	const struct muslin_event *ev = event_next(g);
+
 	return ev->type == MUSLIN_EVENT_EPOCH ? ev->number : 0;
 }
 
@@ -345,6 +353,39 @@ static void test_epochs(struct guest *g)
 	row(97, "with all commands but hello",
 	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && hello_epoch(g) == second);
 	row(98, "as another hello does", hello_epoch(g) != second);
+	front_close(&g->f);
+}
+
+/* Events of more CQs than a queue of messages would have room for wait for buffers of the guest. */
+static void test_waiting_events(struct guest *g)
+{
+	enum {
+		CQS = 2000
+	};
+	static const u32 port[] = { HCA_EVENT_PORT_ERR, HCA_EVENT_PORT_ACTIVE, HCA_EVENT_PORT_ERR };
+	const struct muslin_event *ev;
+	static bool seen[1 << 16];
+	u32 cqn[CQS], i, n = 0;
+
+	guest_attach(g);
+	row(160, "a driver", event_epoch(g) && !guest_hello(g));
+	for (i = 0; i < CQS; i++) {
+		cqn[i] = guest_make_cq(g);
+		vd_event_raise(g->dev, &(struct hca_event){ .fe = table_get(&g->dev->verbs.cqs, cqn[i]) });
+	}
+	for (i = 0; i < ARRAY_SIZE(port); i++)
+		vd_event_raise(g->dev, &(struct hca_event){ .type = port[i], .number = 1 });
+	guest_object(g, MUSLIN_CQ_DESTROY, cqn[CQS - 1], 0);
+	for (i = 0; i < CQS - 1; i++) {
+		ev = event_next(g);
+		n += ev->type == HCA_EVENT_CQ_ERR && !seen[ev->number & 0xffff];
+		seen[ev->number & 0xffff] = true;
+	}
+	row(161, "the events of all CQs are reported, except for one that is destroyed",
+	    n == CQS - 1 && !seen[cqn[CQS - 1]]);
+	row(162, "events of a port in the order of their last times", event_next(g)->type == HCA_EVENT_PORT_ACTIVE);
+	row(163, "so that the last one is its state", event_next(g)->type == HCA_EVENT_PORT_ERR);
+	row(164, "once", event_next(g)->type == ~0u);
 	front_close(&g->f);
 }
 
@@ -547,6 +588,7 @@ int main(void)
 	test_pages(&g);
 	test_life(&g);
 	test_epochs(&g);
+	test_waiting_events(&g);
 	guest_destroy(&g);
 	test_destroy_without_driver();
 	return rows_end();

@@ -13,6 +13,17 @@
 #define VDEV_TURN_BYTES    (256u << 10) /* that a command copies, which count as a command */
 #define VDEV_PAGES_MAX     (1u << 25)   /* page addresses kept for a guest, of rings and memory regions */
 
+/*
+ * An asynchronous event. Each object has one for each type that it may have, so that no event is lost however many wait
+ * for buffers of the guest; one that occurs again while it waits is reported once, in the order of the last times.
+ */
+struct vd_event {
+	struct list link; /* in the device's list while it needs a buffer */
+	struct muslin_event ev;
+};
+#define VD_QP_EVENTS  8 /* by the lowest bits of their types, which differ, as those of an SRQ do */
+#define VD_SRQ_EVENTS 2
+
 /* A ring in guest pages. */
 struct vd_ring {
 	struct verbs_ring ring; /* its first page is NULL if the guest's memory was removed */
@@ -27,6 +38,7 @@ struct vd_cq {
 	struct vd_ring ring;
 	bool kernel;
 	struct list due; /* on the vector's list while it needs a buffer of the guest */
+	struct vd_event event;
 };
 
 struct vd_qp {
@@ -34,16 +46,13 @@ struct vd_qp {
 	struct vd_ring sq, rq;
 	bool kernel, lso;
 	u64 **reg; /* by slot of the send queue: page list of a pending registration */
+	struct vd_event event[VD_QP_EVENTS];
 };
 
 struct vd_srq {
 	struct verbs_srq srq;
 	struct vd_ring ring;
-};
-
-struct vd_event {
-	struct list link;
-	struct muslin_event ev;
+	struct vd_event event[VD_SRQ_EVENTS];
 };
 
 struct vdev {
@@ -55,9 +64,9 @@ struct vdev {
 	u64 shared_gpa;
 	struct muslin_shared *shared;
 	struct list comp_due[MUSLIN_VECTORS], events_due;
-	struct loop_task comp_task;   /* reports the CQs on comp_due to the driver */
-	struct loop_task resume_task; /* continues work beyond a turn's budget */
-	u32 nevents;
+	struct vd_event epoch_event, fatal_event, port_event[MUSLIN_PORTS_MAX][HCA_EVENT_GID_CHANGE + 1];
+	struct loop_task comp_task;     /* reports the CQs on comp_due to the driver */
+	struct loop_task resume_task;   /* continues work beyond a turn's budget */
 	u64 pages;                      /* page addresses in rings and lists of fast registrations */
 	u64 bytes;                      /* that the present command copies */
 	u32 caps_set[MUSLIN_PORTS_MAX]; /* capability mask bits that the driver has set */
@@ -108,8 +117,10 @@ extern const struct verbs_ops vd_verbs_ops;
 extern const struct hca_dma_ops vd_dma;
 
 /* event.c */
+void vd_events_init(struct vd_event *e, u32 n);
+void vd_events_forget(struct vd_event *e, u32 n);
 void vd_event_raise(void *fe, const struct hca_event *ev);
-void vd_event_put(struct vdev *d, u32 type, u32 number);
+void vd_event_put(struct vdev *d, struct vd_event *e, u32 type, u32 number);
 void vd_event_flush(struct vdev *d);
 void vd_comp_raise(struct vd_cq *cq);
 void vd_comp_run(struct loop_task *t, struct now now);
