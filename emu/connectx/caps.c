@@ -4,7 +4,8 @@
 
 #include "emu/connectx/connectx_internal.h"
 
-#define MELLANOX 0x2c9
+#define MELLANOX         0x2c9
+#define LOG_UAR_PAGE_MAX 8 /* pages of 1 MiB */
 
 enum {
 	CAP_GENERAL = 0,
@@ -130,6 +131,22 @@ int cx_query_hca_cap(struct connectx *d, const struct cx_cmd *c)
 	default:
 		return CX_BAD_PARAM;
 	}
+}
+
+/*
+ * The driver's choice among its capabilities. Of those that are offered, only the size of a UAR depends on it: that of
+ * the driver's pages, in units of log2 from 4,096 bytes on.
+ */
+int cx_set_hca_cap(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 log = (u32)cx_get(cx_cptr(c->in, set_hca_cap_in, capability), cmd_hca_cap, log_uar_page_sz);
+
+	if (c->op_mod >> 1 != CAP_GENERAL)
+		return CX_OK;
+	if (log > LOG_UAR_PAGE_MAX)
+		return CX_BAD_PARAM;
+	d->log_uar_page = (u8)log;
+	return CX_OK;
 }
 
 int cx_query_adapter(struct connectx *d, const struct cx_cmd *c)

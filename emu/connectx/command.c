@@ -69,6 +69,7 @@ static int query_pages(struct connectx *d, const struct cx_cmd *c)
 static int enable_hca(struct connectx *d, const struct cx_cmd *c)
 {
 	d->enabled = true;
+	d->log_uar_page = 0;
 	return CX_OK;
 }
 
@@ -243,7 +244,7 @@ static const struct {
 	{ 0x105, "DISABLE_HCA", disable_hca, 8, 8, DISABLED },
 	{ 0x107, "QUERY_PAGES", query_pages, 8, 8, ENABLED },
 	{ 0x108, "MANAGE_PAGES", no_effect, 8, 8, ENABLED },
-	{ 0x109, "SET_HCA_CAP", no_effect, 8, 8, ENABLED },
+	{ 0x109, "SET_HCA_CAP", cx_set_hca_cap, 8, 8, ENABLED },
 	{ 0x10a, "QUERY_ISSI", cx_query_issi, 8, CX_BYTES_query_issi_out, ENABLED },
 	{ 0x10b, "SET_ISSI", cx_set_issi, 16, 8, ENABLED },
 	{ 0x10d, "SET_DRIVER_VERSION", no_effect, 8, 8, ENABLED },

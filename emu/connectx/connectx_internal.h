@@ -21,7 +21,8 @@
 #define CX_TURN_UMR    (16u << 10)  /* of entries of a memory key request, which count as a request */
 #define CX_SLOTS       32           /* entries of the command queue */
 #define CX_REG_ENTRIES 512u         /* pages or ranges of a fast registration */
-#define CX_UAR_FIRST   0x100u
+#define CX_UARS_AT     0x100000u    /* in the BAR */
+#define CX_UAR_SHIFT   12
 #define CX_POLLED      8u /* send queues whose doorbell records are polled */
 #define CX_HALVES      16u
 #define CX_WQE_BB      64u
@@ -196,6 +197,8 @@ struct connectx {
 	bool enabled; /* ENABLE_HCA was executed */
 	u32 caps_set; /* capability mask bits that the driver has set */
 	u8 fatal;     /* syndrome of an internal error (enum cx_syndrome); 0: none */
+	/* Of UARs: the driver's choice for INIT_HCA (log2 of 4,096 bytes), and log2 of their size since then. */
+	u8 log_uar_page, uar_shift;
 	/*
 	 * Doorbells that are written as two 32-bit halves, of which the second is missing: a processor of the guest
 	 * may write one while another writes to another UAR.
@@ -315,7 +318,8 @@ void cx_stop(struct connectx *d);
 void cx_resume_later(struct connectx *d);
 
 /* caps.c */
-cx_command cx_query_hca_cap, cx_query_adapter, cx_query_issi, cx_set_issi, cx_access_reg, cx_query_vport;
+cx_command cx_query_hca_cap, cx_set_hca_cap, cx_query_adapter, cx_query_issi, cx_set_issi, cx_access_reg,
+	cx_query_vport;
 cx_command cx_special_contexts;
 
 /* eq.c */

@@ -19,8 +19,8 @@
 #define BAR_SIZE         (1u << 25)
 #define MSIX_TABLE       0x4000
 #define MSIX_PBA         0x5000
-#define UAR_PAGE         4096u
-#define VENDOR_CAP       24 /* bytes; it reads as 0: the driver finds no support for dumps */
+#define QUEUE_ALIGN      4096u /* of the command queue */
+#define VENDOR_CAP       24    /* bytes; it reads as 0: the driver finds no support for dumps */
 
 #define STAY_NS (10 * NSEC_PER_USEC)
 
@@ -136,7 +136,7 @@ static bool half_take(struct connectx *d, u64 at, u8 *bytes)
  */
 static void uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len)
 {
-	u32 uar = (u32)(at / UAR_PAGE), off = at % UAR_PAGE;
+	u32 uar = (u32)(at >> d->uar_shift), off = (u32)(at & (BIT(d->uar_shift) - 1));
 	u8 whole[8];
 
 	if ((off == UAR_EQ_ARM || off == UAR_EQ) && len == 4) {
@@ -203,7 +203,7 @@ static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
 	u32 i;
 
 	memset(buf, 0, len);
-	if (off + len > UAR_PAGE * CX_UAR_FIRST)
+	if (off + len > CX_UARS_AT)
 		return;
 	for (i = 0; i < len; i++) {
 		if (!i || !((off + i) % sizeof(word)))
@@ -243,7 +243,7 @@ static void segment_write(struct connectx *d, u64 off, u32 value)
 		d->command_queue = (u64)value << 32 | (u32)d->command_queue;
 		break;
 	case SEG_QUEUE_LOW:
-		d->command_queue = (d->command_queue & ~0xffffffffull) | (value & ~(UAR_PAGE - 1));
+		d->command_queue = (d->command_queue & ~0xffffffffull) | (value & ~(QUEUE_ALIGN - 1));
 		interface_set(d, value & INTERFACE_MASK);
 		break;
 	case SEG_DOORBELL:
@@ -264,7 +264,7 @@ static void on_write(void *dev, u32 bar, u64 off, const void *buf, u32 len)
 {
 	struct connectx *d = dev;
 
-	if (off >= UAR_PAGE * CX_UAR_FIRST) {
+	if (off >= CX_UARS_AT) {
 		if (d->verbs.ctx)
 			uar_write(d, off, buf, len);
 	} else if (len == 4) {
@@ -318,7 +318,6 @@ static void tables_init(struct connectx *d)
 {
 	verbs_init(&d->verbs, &cx_verbs_ops, d->cfg.hca, 1, 0xffff);
 	table_init(&d->qpns, 0, 0x1ffff);
-	table_init(&d->uars, CX_UAR_FIRST, BAR_SIZE / UAR_PAGE - 1);
 	table_init(&d->counter_sets, 1, 255);
 }
 
@@ -339,6 +338,8 @@ int cx_start(struct connectx *d)
 {
 	cx_stop(d);
 	d->fatal = 0;
+	d->uar_shift = CX_UAR_SHIFT + d->log_uar_page;
+	table_init(&d->uars, CX_UARS_AT >> d->uar_shift, (BAR_SIZE >> d->uar_shift) - 1);
 	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &cx_dma, d, cx_event_raise, d);
 	if (!d->verbs.ctx)
 		return -ENOMEM;

@@ -247,7 +247,9 @@
 	F(cmd_hca_cap, device_frequency_mhz, 0x4c0, 32)                    \
 	F(cmd_hca_cap, device_frequency_khz, 0x4e0, 32)                    \
 	F(cmd_hca_cap, log_bf_reg_size, 0x26b, 5)                          \
+	F(cmd_hca_cap, log_uar_page_sz, 0x490, 16)                         \
 	F(cmd_hca_cap, num_of_uars_per_page, 0x520, 32)                    \
+	F(set_hca_cap_in, capability, 0x80, 32768)                         \
 	F(set_issi_in, current_issi, 0x50, 16)                             \
 	F(query_issi_out, current_issi, 0x50, 16)                          \
 	F(query_issi_out, supported_issi_dw0, 0x360, 32)                   \

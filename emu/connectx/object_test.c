@@ -53,6 +53,41 @@ static void uars(void)
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !command_on(0x103, 0) && !driver_objects(&d));
 }
 
+/* A driver whose pages have 64 KiB has UARs of that size. */
+static void large_uars(void)
+{
+	u8 *cap = cx_ptr(d.in, set_hca_cap_in, capability);
+	u32 qpn = 0, other = 0;
+
+	command_on(0x105, 0);
+	row(80, "a driver", !command_on(0x104, 0));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cap, cmd_hca_cap, log_uar_page_sz, 9);
+	row(81, "that cannot have pages of 2 MiB", driver_command(&d, 0x109, 0, 4112, 16) == CX_BAD_PARAM);
+	cx_set(cap, cmd_hca_cap, log_uar_page_sz, 4);
+	row(82, "has pages of 64 KiB", !driver_command(&d, 0x109, 0, 4112, 16) && !command_on(0x102, 0));
+	row(83, "two UARs",
+	    !command_on(0x802, 0) && (other = (u32)cx_get(d.out, alloc_uar_out, uar)) && !command_on(0x802, 0));
+	d.uar = (u32)cx_get(d.out, alloc_uar_out, uar);
+	row(84, "are in the BAR", d.uar == other + 1 && other << 16 >= CX_UARS_AT && d.uar << 16 < 1u << 25);
+	d.eqe = d.cqe = 0;
+	command_on(0x800, 0);
+	d.pdn = (u32)cx_get(d.out, alloc_pd_out, pd);
+	row(85, "a queue pair",
+	    !driver_eq(&d, &d.eqn) && !driver_cq(&d, LOG_CQ, &d.cqn) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) &&
+		    !driver_connect(&d, qpn, qpn));
+	driver_control(driver_wqe(&d, 0, 0), qpn, 0, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, 1);
+	driver_poke64(&d, (u64)other << 16 | 0x800, (u64)qpn << 8);
+	row(86, "its doorbell is not in another UAR", !driver_poll(&d));
+	driver_poke64(&d, (u64)d.uar << 16 | 0x800, (u64)qpn << 8);
+	row(87, "but in its own", driver_poll(&d) != NULL);
+	driver_poke64(&d, (u64)d.uar << 16 | 0x20, d.cqn);
+	row(88, "as that of its CQ", driver_event(&d) != NULL);
+	command_on(0x105, 0);
+	row(89, "a driver with other pages follows", !driver_start(&d) && d.uar == CX_UARS_AT >> CX_UAR_SHIFT);
+}
+
 /* The rights of a queue pair, as bits of the mask of optional parameters. */
 static u32 qp_rights(u32 qpn)
 {
@@ -129,6 +164,7 @@ int main(void)
 	uars();
 	rights();
 	counters();
+	large_uars();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
