@@ -78,6 +78,7 @@
 	F(query_mkey_in, mkey_index, 0x48, 24)                             \
 	F(query_mkey_out, memory_key_mkey_entry, 0x80, 512)                \
 	F(mkc, free, 0x1, 1)                                               \
+	F(mkc, access_mode_4_2, 0x3, 3)                                    \
 	F(mkc, umr_en, 0x10, 1)                                            \
 	F(mkc, a, 0x11, 1)                                                 \
 	F(mkc, rw, 0x12, 1)                                                \

@@ -169,7 +169,7 @@ static int kind_of(const u8 *mkc, struct hca_mkey *m)
 {
 	u32 octowords = (u32)cx_get(mkc, mkc, translations_octword_size);
 
-	switch (cx_get(mkc, mkc, access_mode_1_0)) {
+	switch (cx_get(mkc, mkc, access_mode_4_2) << 2 | cx_get(mkc, mkc, access_mode_1_0)) {
 	case MODE_PHYSICAL:
 		m->kind = HCA_MKEY_LINEAR;
 		return 0;

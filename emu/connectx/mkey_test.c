@@ -479,6 +479,9 @@ static void modes(void)
 		memset(d.in, 0, sizeof(d.in));
 		row(21, "the access modes that there are",
 		    driver_mkey(&d, mode, false, 0, 0, mode ? 2 : 0, &key) == (mode == 3 ? CX_BAD_PARAM : CX_OK));
+		cx_set(cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry), mkc, access_mode_4_2, 1);
+		row(27, "those of the adapter's own memory are not",
+		    driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in + 32, 16) == CX_BAD_PARAM);
 	}
 }
 
