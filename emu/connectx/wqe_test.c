@@ -282,6 +282,59 @@ static void counted_requests(void)
 		    cx_get(d.out, query_q_counter_out, rx_atomic_requests) == 1);
 }
 
+static u8 seen[256];
+
+/* In place of the receiver of datagrams, which QP1's are not for. */
+static int mad_seen(void *ctx, struct wire_packet *p)
+{
+	memcpy(seen, p->data, min(p->len, (u32)sizeof(seen)));
+	return 1;
+}
+
+/* Posts a MAD of 256 bytes whose first @n are in the request. Returns whether it is sent. */
+static bool mad_sent(u32 qpn, u32 index, u32 n)
+{
+	u8 wqe[6 * CX_WQE_BB] = { 0 }, mad[256], *s = wqe + 64;
+	u32 i, bytes = (n + 4 + 15) / 16 * 16;
+	const u8 *e;
+
+	for (i = 0; i < sizeof(mad); i++)
+		mad[i] = (u8)(i + index);
+	memset(seen, 0, sizeof(seen));
+	memcpy(d.c.mem + AT_DATA, mad + n, sizeof(mad) - n);
+	if (n) {
+		wire_store(s, 4, 1u << 31 | n);
+		memcpy(s + 4, mad, n);
+		s += bytes;
+	}
+	if (n < sizeof(mad))
+		s = driver_data(s, (u32)sizeof(mad) - n, d.lkey, driver_addr(AT_DATA));
+	driver_control(wqe, qpn, index, CX_OP_SEND, (u32)(s - wqe));
+	wire_store(wqe + 16, 4, 0x80010000);
+	wire_store(wqe + 24, 4, 1u << 31 | 1);
+	wire_store(wqe + 30, 2, d.lid);
+	for (i = 0; i < 6; i++)
+		memcpy(driver_wqe(&d, 0, index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	driver_posted(&d, 0, qpn, index + ((u32)(s - wqe) + CX_WQE_BB - 1) / CX_WQE_BB);
+	e = driver_poll(&d);
+	return e && e[63] >> 4 == 0 && !memcmp(seen, mad, sizeof(mad));
+}
+
+/* A MAD may be inline, as any datagram. */
+static void inline_mads(void)
+{
+	int (*receive)(void *ctx, struct wire_packet *p) = d.port.data.receive;
+	u32 qpn = 0;
+
+	d.offload = false;
+	row(60, "QP1", !driver_start(&d) && !driver_qp(&d, CX_QP_GSI, 0, 0, &qpn) && !driver_connect(&d, qpn, 0));
+	d.port.data.receive = mad_seen;
+	row(61, "a MAD in memory", mad_sent(qpn, 0, 0));
+	row(62, "inline", mad_sent(qpn, 2, 256));
+	row(63, "its header inline", mad_sent(qpn, 8, 24));
+	d.port.data.receive = receive;
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -296,6 +349,7 @@ int main(void)
 	refused_offloads();
 	connected_offload();
 	counted_requests();
+	inline_mads();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -65,6 +65,7 @@ static u8 mad_send_wr(struct verbs_qp *qp, const struct hca_send_wr *wr)
 		.flow_label = wr->av.flow_label,
 		.gid = wr->av.dgid,
 	};
+	u32 head = wr->flags & HCA_SEND_INLINE ? min(wr->inline_len, (u32)MAD_SIZE) : 0;
 	u8 mad[MAD_SIZE];
 
 	memcpy(to.l2.mac, wr->av.dmac, sizeof(to.l2.mac));
@@ -72,8 +73,8 @@ static u8 mad_send_wr(struct verbs_qp *qp, const struct hca_send_wr *wr)
 		return HCA_WC_SUCCESS;
 	if (wr->opcode != HCA_WR_SEND || wr->lso_mss)
 		return HCA_WC_LOC_QP_OP_ERR;
-	if (wr->flags & HCA_SEND_INLINE ||
-	    hca_sge_copy(qp->verbs->ctx, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
+	memcpy(mad, wr->inline_data, head);
+	if (hca_sge_copy(qp->verbs->ctx, wr->sge, wr->num_sge, 0, mad + head, MAD_SIZE - head, false))
 		return HCA_WC_LOC_PROT_ERR;
 	ops_of(qp)->count(qp->verbs, VERBS_MAD_OUT);
 	return mad_port_send_raw(qp->special.mad, (u8)qp->limits.type, mad, &to) ? HCA_WC_LOC_QP_OP_ERR
