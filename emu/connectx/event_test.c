@@ -123,6 +123,23 @@ static void halves(void)
 	row(21, "of another UAR than the CQ's", !driver_event(&d));
 }
 
+/* More completions than the CQ has entries, none of which the driver has polled, before it arms the CQ. */
+static void arming_late(void)
+{
+	u32 qpn = 0, i;
+
+	row(22, "a queue pair",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));
+	((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->ignore_overrun = true;
+	for (i = 0; i < 20; i++) {
+		driver_control(driver_wqe(&d, 0, i), qpn, i, CX_OP_NOP, 16);
+		driver_posted(&d, 0, qpn, i + 1);
+	}
+	row(23, "no event of a CQ that ignores overruns, and is not armed", !driver_event(&d));
+	driver_arm_cq(&d, false);
+	row(24, "there is one as soon as it is", driver_event(&d));
+}
+
 static void port_events(u32 n)
 {
 	while (n--)
@@ -222,6 +239,7 @@ int main(void)
 	destroyed();
 	arming();
 	halves();
+	arming_late();
 	overrun();
 	unmapped();
 	client_close(&d.c);
