@@ -107,6 +107,26 @@ static bool has_prefix(const char *path)
 	return false;
 }
 
+/* Returns @path, or in @buf the path without its empty and "." components, which name the same file (path_resolution(7)). */
+static const char *path_shortest(const char *path, char *buf)
+{
+	size_t n = 0, part;
+
+	if (!strstr(path, "//") && !strstr(path, "/./"))
+		return path;
+	for (; *path; path += part) {
+		part = 1 + strcspn(path + 1, "/");
+		if (path[1] == '/' || (part == 2 && path[1] == '.' && path[2] == '/'))
+			continue;
+		if (n + part >= SHIM_PATH_MAX)
+			break;
+		memcpy(buf + n, path, part);
+		n += part;
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
 static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
 {
 	size_t i, n;
@@ -124,17 +144,23 @@ static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
 
 static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
+	char room[SHIM_PATH_MAX];
+	const char *file;
+
 	if (dev) {
 		*dev = UV_KINDS;
 		*unit = 0;
 	}
-	if (path && !strcmp(path, "/proc/net/if_inet6") && shim_has_netdevs())
+	if (!path || path[0] != '/')
+		return path;
+	file = path_shortest(path, room);
+	if (!strcmp(file, "/proc/net/if_inet6") && shim_has_netdevs())
 		return shim_netdev_inet6(buf) ? buf : path;
-	if (!path || path[0] != '/' || !has_prefix(path))
+	if (!has_prefix(file))
 		return path;
 	if (dev)
-		device_of(path, dev, unit);
-	return tree_path(path, buf) ? buf : path;
+		device_of(file, dev, unit);
+	return tree_path(file, buf) ? buf : path;
 }
 
 /* The daemon updates counters and states when sysfs is read; it creates the tree at the first access. */

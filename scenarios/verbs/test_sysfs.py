@@ -154,6 +154,16 @@ done
 """
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["//sys//class//net//ib0//address", "/sys/./class/infiniband/muslin0/./node_guid", "//dev/infiniband/.//uverbs0"],
+)
+def test_empty_components_of_a_path(shared_fabric, path):
+    """path_resolution(7): they and "." name no other file. ibacm reads the addresses of its endpoints so."""
+    shared_fabric.run("h1", "test", "-r", path)
+    shared_fabric.run("h1", "dd", f"if={path}", "count=0")
+
+
 def test_script_like_ibdev2netdev(shared_fabric, ethernet):
     out = shared_fabric.run("h1", "sh", "-c", IBDEV2NETDEV).strip()
     assert out == "muslin0 port 1 ==> ib0 (up) muslin 0000:ef:00.0"
