@@ -136,7 +136,7 @@ int rdma_iw_listen(struct rdma_id *id)
 	if (id->src.sa.sa_family == AF_INET6 && rdma_sockaddr_is_any(&id->src) && !id->v6only &&
 	    own_addr(id, &addr[n].ip)) /* both families */
 		n++;
-	if (!n)
+	if (!n && !rdma_sockaddr_is_any(&id->src)) /* a wildcard is that of no address, as for the kernel's TCP */
 		return -EADDRNOTAVAIL;
 	return id->host->iw->listen(id->host->hca, addr, n, on_request, id, &id->iw_listener);
 }

@@ -8,6 +8,7 @@ iWARP on the machine's TCP: two independent daemons on loopback addresses.
 import ctypes
 import os
 import re
+import sys
 
 import pytest
 from muslin.process import wait_until
@@ -130,6 +131,23 @@ def test_rping_to_wildcard_and_ipv6(two, listen, connect):
         ("w3", "rping", "-c", "-a", connect, "-p", port, "-V", "-v", "-C", "5"),
     )
     assert out.count("ping data") == 5
+
+
+LISTENER = """
+import ctypes, socket, sys
+rs = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+s, on, port = rs.rsocket(socket.AF_INET6, socket.SOCK_STREAM, 0), ctypes.c_int(1), int(sys.argv[2])
+assert not rs.rsetsockopt(s, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, ctypes.byref(on), 4)
+address = (10).to_bytes(2, sys.byteorder) + port.to_bytes(2, "big") + bytes(4) + socket.inet_pton(10, sys.argv[1])
+failed = rs.rbind(s, address + bytes(4), 28) or rs.rlisten(s, 5)
+print(failed and ctypes.get_errno())
+"""
+
+
+@pytest.mark.parametrize("address, errno", [("::", 0), ("::1", 99)])
+def test_listener_for_ipv6_on_a_host_without(two, address, errno):
+    """The wildcard is no error, as for TCP: tgtd listens on 0.0.0.0 and on ::. An address must be one of the host."""
+    assert int(two.run("w1", sys.executable, "-c", LISTENER, address, free_port())) == errno
 
 
 def test_large_rping(two):
