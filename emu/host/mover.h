@@ -7,8 +7,8 @@
 #include "emu/host/server.h"
 
 /* Maximum movers of a process, including those with a blocked thread, and of all processes. */
-#define UV_MOVERS_PROCESS 16
-#define UV_MOVERS         1024
+#define UV_MOVERS_PROCESS 512
+#define UV_MOVERS         4096
 
 struct uv_mover;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Resource limits of programs (setrlimit(2)) that the preload library must not exceed on their behalf."""
+"""Resource limits of programs: setrlimit(2), which the preload library must not exceed on their behalf, and muslind(8)'s."""
 
 import re
 
@@ -13,3 +13,17 @@ def test_pingpong(shared_fabric, limit):
     args = ["prlimit", f"--{limit}", "ibv_rc_pingpong", "-c", "-p", free_port(), "-n", "20"]
     for out in shared_fabric.pair(("h1", *args), ("h5", *args, "localhost")):
         assert re.search(r"20 iters in [\d.]+ seconds", out), out
+
+
+CONTEXTS = """
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+regions = [MR(PD(Context(name="muslin0")), 4096, 1) for _ in range(300)]
+print("END")
+"""
+
+
+def test_devices_opened_by_a_process(shared_fabric):
+    """A context for each thread: the memory of each is copied by a thread of the daemon."""
+    assert shared_fabric.run("h1", "/usr/bin/python3", "-c", CONTEXTS) == "END\n"
