@@ -217,6 +217,28 @@ static bool private_data(struct pair *p)
 	return p->a.data_len == CM_REJ_PRIVATE_DATA_LEN && memcmp(p->a.data, "no", 3) == 0;
 }
 
+static u32 with_grh, without_grh;
+
+static bool count_grh(struct end *e, const struct wire_packet *p)
+{
+	*(p->grh_off ? &with_grh : &without_grh) += 1;
+	return false;
+}
+
+/* The path of a REQ with hop limit 1 has a GRH at both ends. */
+static bool hop_limit_of_1(struct pair *p)
+{
+	struct cm_req req = req_of(p);
+
+	with_grh = without_grh = 0;
+	p->c.a.drop = p->c.b.drop = count_grh;
+	req.path.hop_limit = 1;
+	p->a.id = cm_id_create(p->a.cm, side_event, &p->a);
+	cm_send_req(p->a.id, &req);
+	cable_run(&p->c, 100);
+	return with_grh >= 3 && !without_grh;
+}
+
 /* ---- requests rejected immediately ---- */
 
 static bool wrong_arguments(struct pair *p)
@@ -608,6 +630,7 @@ static const struct {
 } others[] = {
 	{ "attributes of the queue pair", attributes },
 	{ "private data", private_data },
+	{ "a path with hop limit 1 has a GRH", hop_limit_of_1 },
 	{ "wrong arguments and states", wrong_arguments },
 	{ "no listener", no_listener },
 	{ "thousands of listeners", many_listeners },

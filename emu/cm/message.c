@@ -50,7 +50,7 @@ struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path
 		.lid = path->dlid,
 		.sl = path->sl,
 		.path_bits = path->slid & ((1u << attr->lmc) - 1),
-		.grh = path->hop_limit > 1 || wire_port_is_ethernet(wire),
+		.grh = sa_path_has_grh(path, wire),
 		.pkey_index = wire_port_pkey_index(wire, path->pkey),
 		.gid_index = wire_port_gid_index(wire, &path->sgid, path->roce),
 		.hop_limit = path->hop_limit,

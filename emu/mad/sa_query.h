@@ -20,6 +20,12 @@ struct sa_path {
 	u8 roce;                       /* on Ethernet: RoCE version, 0: the port's default. Not in the record */
 };
 
+/* Do packets of the path have a GRH? As in ib_core, on Ethernet, and with a hop limit. */
+static inline bool sa_path_has_grh(const struct sa_path *p, const struct wire_port *port)
+{
+	return p->hop_limit || wire_port_is_ethernet(port);
+}
+
 /* Conversion from and to the PATHREC_SIZE bytes of a PathRecord at @a. */
 void sa_path_get_record(const u8 *a, struct sa_path *p);
 void sa_path_put_record(const struct sa_path *p, u8 *a);

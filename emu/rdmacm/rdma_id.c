@@ -168,7 +168,7 @@ struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path
 		.src_path_bits = path->slid & ((1u << p->wire->attr.lmc) - 1),
 		.static_rate = path->rate,
 		.port = p->num,
-		.grh = path->hop_limit > 1 || wire_port_is_ethernet(p->wire),
+		.grh = sa_path_has_grh(path, p->wire),
 		.sgid_index = wire_port_gid_index(p->wire, &path->sgid, path->roce),
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
