@@ -202,13 +202,16 @@ bool nl_due(struct nl_call *c, u64 file, u32 object)
 	return !c->more;
 }
 
-/* The acknowledgement (0) or the error of a request, which has the request unless that is too long; or the end of a dump. */
+/*
+ * The acknowledgement (0) or the error of a request, which has the request unless that is too long; or the end of a dump, in a datagram
+ * of its own, as the kernel's (RTNL_FLAG_DUMP_SPLIT_NLM_DONE): programs look for it in the first message.
+ */
 static void end(struct nl_call *c, int result)
 {
 	bool done = c->dump && !result, whole = result && c->req->nlmsg_len <= NL_ANSWER_MAX / 2;
 	u32 copied = done ? 0 : whole ? c->req->nlmsg_len : NLMSG_HDRLEN;
 
-	if (!nl_has_room(c, NLMSG_HDRLEN + (u32)sizeof(result) + NLMSG_ALIGN(copied)))
+	if (done || !nl_has_room(c, NLMSG_HDRLEN + (u32)sizeof(result) + NLMSG_ALIGN(copied)))
 		nl_send(c);
 	nl_begin(c, done ? NLMSG_DONE : NLMSG_ERROR);
 	message(c)->nlmsg_flags |= done || whole ? 0 : NLM_F_CAPPED;

@@ -340,7 +340,8 @@ fd = os.dup(t.fileno())
 number = t.fileno()
 t.close()
 null = os.open("/dev/null", os.O_RDONLY)
-assert null == number and len(list(parse(os.read(fd, 8192)))) == 3
+assert null == number
+assert [len(list(parse(os.read(fd, 8192)))) for _ in range(2)] == [2, 1]  # the end of a dump is a datagram of its own
 
 # What recvfrom() is in programs with _FORTIFY_SOURCE
 u = socket.socket(fileno=fd)
