@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Resource limits of programs: setrlimit(2), which the preload library must not exceed on their behalf, and muslind(8)'s."""
+"""Limits: of programs, setrlimit(2), that the preload library must not exceed on their behalf; and muslind(8)'s."""
 
 import re
 
