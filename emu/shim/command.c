@@ -269,7 +269,7 @@ static void channel_undo(struct shim_file *f, const uint8_t *out)
 	memcpy(&number, out, sizeof(number));
 	inode = number; /* those of sockets have 32 bits */
 	if (inode)
-		shim_call(f, UV_CLOSED, 0, &inode, sizeof(inode), -1, NULL, NULL, NULL);
+		shim_call(f, &(struct shim_request){ .op = UV_CLOSED, .in = &inode, .in_len = sizeof(inode) });
 }
 
 static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len, unsigned int flags)
@@ -292,7 +292,15 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 		buf = longer ? value : buf;
 		len = longer ? longer : len;
 	}
-	result = result ? result : shim_call(f, UV_WRITE, flags, buf, len, r.fd, out, &out_len, &fd);
+	if (!result)
+		result = shim_call(f, &(struct shim_request){ .op = UV_WRITE,
+							      .arg = flags,
+							      .in = buf,
+							      .in_len = len,
+							      .in_fd = &r.fd,
+							      .out = out,
+							      .out_len = &out_len,
+							      .fd = &fd });
 	if (result < 0) {
 		if (r.channel && out_len >= sizeof(uint32_t))
 			channel_undo(f, out);
@@ -435,8 +443,10 @@ static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t l
 			errno = EIO; /* the device was removed */
 		return n;
 	}
+	if (f->kind == UV_NETLINK && !fits)
+		return shim_result(-EMSGSIZE);
 	if (f->kind == UV_NETLINK) /* the daemon writes the netlink responses to the socket before it returns */
-		return shim_result(fits ? shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL) : -EMSGSIZE);
+		return shim_result(shim_call(f, &(struct shim_request){ .op = UV_WRITE, .in = buf, .in_len = len }));
 	if (len < sizeof(*hdr) || !fits)
 		return shim_result(-EINVAL);
 	done = f->kind == UV_UVERBS ? command_doorbell(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
@@ -474,11 +484,14 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = arg ? _IOC_SIZE(request) : 0; /* ENABLE_PKEY has no argument */
+	struct shim_request req = {
+		.op = UV_IOCTL, .arg = (unsigned int)request, .in = arg, .in_len = len, .out = arg, .out_len = &len
+	};
 	int result;
 
 	if (f->kind != UV_UMAD)
 		return shim_result(-ENOTTY);
-	result = shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
+	result = shim_call(f, &req);
 	if (!result && request == IB_USER_MAD_ENABLE_PKEY)
 		f->umad_hdr = sizeof(struct ib_user_mad_hdr);
 	return shim_result(result);

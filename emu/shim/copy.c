@@ -90,7 +90,7 @@ int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie)
 		free(c);
 		return err;
 	}
-	err = shim_call_on(c->sock, UV_COPY, 0, NULL, 0, -1, NULL, NULL, &c->memfd);
+	err = shim_call_on(c->sock, &(struct shim_request){ .op = UV_COPY, .fd = &c->memfd });
 	if (!err && c->memfd < 0)
 		err = -EIO;
 	if (err) {

@@ -49,7 +49,8 @@ bool shim_netlink(int fd)
 /* The daemon sends the events of these groups. 0 or -errno. */
 static int groups_set(struct shim_file *f, unsigned int groups)
 {
-	int err = groups == f->netlink.groups ? 0 : shim_call(f, UV_IOCTL, groups, NULL, 0, -1, NULL, NULL, NULL);
+	const struct shim_request req = { .op = UV_IOCTL, .arg = groups };
+	int err = groups == f->netlink.groups ? 0 : shim_call(f, &req);
 
 	if (!err)
 		f->netlink.groups = groups;
@@ -158,7 +159,7 @@ bool shim_netlink_more(int fd, ssize_t got)
 	if (netlink)
 		f->netlink.received = got >= 0;
 	if (more)
-		more = !shim_call(f, UV_IOCTL, f->netlink.groups, NULL, 0, -1, NULL, NULL, NULL);
+		more = !shim_call(f, &(struct shim_request){ .op = UV_IOCTL, .arg = f->netlink.groups });
 	shim_file_put(f);
 	errno = err;
 	return more;

@@ -40,7 +40,7 @@ static void path_refresh(void)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!shim_connect(UV_SYSFS, 0, 0, fds, &rpc, NULL)) {
-		shim_call_on(rpc, UV_REFRESH, 0, NULL, 0, -1, NULL, NULL, NULL);
+		shim_call_on(rpc, &(struct shim_request){ .op = UV_REFRESH });
 		shim_private_close(rpc);
 	}
 	pthread_setcancelstate(cancel, NULL);
@@ -65,7 +65,7 @@ static unsigned int host_hash(void)
 	return hash;
 }
 
-/* The daemon creates the tree at the first access: in a container, `muslin run` has not. */
+/* The daemon creates the tree at the first access: in a container, `muslin run` has not created it. */
 static bool netdevs_look(void)
 {
 	char buf[SHIM_PATH_MAX];

@@ -117,27 +117,25 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	return -EMFILE;
 }
 
-static int rpc_exchange(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
-			size_t *out_len, int *fds)
+static int rpc_exchange(int rpc, const struct shim_request *r, int *fds)
 {
+	struct uv_request req = { .op = r->op, .arg = r->arg };
 	int err, saved = errno;
 
 	/* The number may mean another file if the program has closed our descriptor by an inline system call. */
-	err = shim_private(rpc) ? send_request(rpc, req, in, in_len, in_fd) : -EIO;
+	err = shim_private(rpc) ? send_request(rpc, &req, r->in, r->in_len, r->in_fd ? *r->in_fd : -1) : -EIO;
 	if (!err)
-		err = receive_answer(rpc, out, out_len, fds);
+		err = receive_answer(rpc, r->out, r->out_len, fds);
 	errno = saved;
 	return err;
 }
 
-int shim_call_on(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
-		 size_t *out_len, int *fd)
+int shim_call_on(int rpc, const struct shim_request *req)
 {
-	struct uv_request req = { .op = op, .arg = arg };
-	int fds[2] = { -1, -1 }, result = rpc_exchange(rpc, &req, in, in_len, in_fd, out, out_len, fds);
+	int fds[2] = { -1, -1 }, result = rpc_exchange(rpc, req, fds);
 
-	if (fd)
-		*fd = fds[0];
+	if (req->fd)
+		*req->fd = fds[0];
 	else if (fds[0] >= 0)
 		REAL(close)(fds[0]);
 	return result;
@@ -161,10 +159,10 @@ static int reach_daemon(void)
 
 int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened)
 {
-	struct uv_request req = { .op = UV_OPEN };
 	struct uv_open o = { .kind = kind, .unit = unit, .attach = attach };
 	struct uv_opened got;
 	size_t len = sizeof(got);
+	struct shim_request req = { .op = UV_OPEN, .in = &o, .in_len = sizeof(o), .out = &got, .out_len = &len };
 	int fd = reach_daemon(), err;
 
 	if (fd < 0)
@@ -173,7 +171,7 @@ int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[
 	if (kind == UV_UVERBS && !attach) /* permits process_vm_readv() by the daemon under Yama */
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	fds[0] = fds[1] = -1;
-	err = rpc_exchange(fd, &req, &o, sizeof(o), -1, &got, &len, fds);
+	err = rpc_exchange(fd, &req, fds);
 	if (!err && len < sizeof(got))
 		err = -EIO;
 	if (err < 0) {
@@ -248,8 +246,7 @@ static void rpc_release(struct shim_file *f, int i)
 }
 
 /* Disables thread cancellation, which would leave the connection busy and a response on it for the next request. */
-int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
-	      size_t *out_len, int *fd)
+int shim_call(struct shim_file *f, const struct shim_request *req)
 {
 	int i, cancel, result;
 
@@ -257,7 +254,7 @@ int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *
 	result = shim_file_connect(f);
 	if (!result) {
 		i = rpc_take(f);
-		result = shim_call_on(f->rpc[i], op, arg, in, in_len, in_fd, out, out_len, fd);
+		result = shim_call_on(f->rpc[i], req);
 		rpc_release(f, i);
 	}
 	pthread_setcancelstate(cancel, NULL);

@@ -322,8 +322,9 @@ static void __attribute__((constructor)) init(void)
 static void share_report(struct shim_file *f, uintptr_t start, uintptr_t end, int file, unsigned long long offset)
 {
 	struct uv_share s = { .addr = start, .len = end - start, .offset = offset };
+	int fd = file < 0 ? -1 : files[file].fd;
 
-	shim_call(f, UV_SHARE, 0, &s, sizeof(s), file < 0 ? -1 : files[file].fd, NULL, NULL, NULL);
+	shim_call(f, &(struct shim_request){ .op = UV_SHARE, .in = &s, .in_len = sizeof(s), .in_fd = &fd });
 }
 
 bool shim_memfd_permitted(unsigned long long size)

@@ -82,15 +82,19 @@ bool shim_active(void);      /* the program runs on a host of a fabric */
 /* rpc.c */
 /* Opens a file, or attaches to the open file with cookie @attach. 0 or -errno; fds are -1 if the response has none. */
 int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened);
-/*
- * Sends a request and waits for the response. Returns its result (-errno). @out_len: size of @out, then of the
- * response; *fd: a descriptor of the response, or -1.
- */
-int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
-	      size_t *out_len, int *fd);
-/* The same on a connection that only the caller uses. */
-int shim_call_on(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
-		 size_t *out_len, int *fd);
+struct shim_request {
+	enum uv_op op;
+	unsigned int arg;
+	const void *in;
+	size_t in_len;
+	const int *in_fd; /* passed to the daemon; NULL, or one below 0: none */
+	void *out;
+	size_t *out_len; /* size of @out, then of the response */
+	int *fd;         /* a descriptor of the response, or -1; may be NULL */
+};
+/* Sends a request and waits for the response. Returns its result (-errno). */
+int shim_call(struct shim_file *f, const struct shim_request *req);
+int shim_call_on(int rpc, const struct shim_request *req); /* the same on a connection that only the caller uses */
 void shim_rpc_lock(void); /* new requests wait; waits up to 100 ms for those of other threads */
 void shim_rpc_unlock(void);
 void shim_rpc_child(void); /* in the child, no thread has the lock */

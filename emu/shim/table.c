@@ -245,7 +245,7 @@ static void channel_end(struct shim_file *f)
 	uint64_t inode = f->inode;
 
 	if (f->parent && f->pid == getpid() && f->parent->pid == f->pid)
-		shim_call(f->parent, UV_CLOSED, 0, &inode, sizeof(inode), -1, NULL, NULL, NULL);
+		shim_call(f->parent, &(struct shim_request){ .op = UV_CLOSED, .in = &inode, .in_len = sizeof(inode) });
 	shim_file_put(f->parent);
 }
 

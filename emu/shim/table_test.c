@@ -82,10 +82,9 @@ bool shim_own_process(void)
 	return true;
 }
 
-int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
-	      size_t *out_len, int *fd)
+int shim_call(struct shim_file *f, const struct shim_request *req)
 {
-	closed += op == UV_CLOSED;
+	closed += req->op == UV_CLOSED;
 	return 0;
 }
 
