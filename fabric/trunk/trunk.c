@@ -199,6 +199,29 @@ static bool key_read(struct trunk *t, const char *path, char *err, size_t err_le
 	return n >= 16;
 }
 
+/* Its key and TLS. False with a line in @err. */
+static bool trunk_secure(struct trunk *t, const struct fabric_topology_trunk *tt, char *err, size_t err_len)
+{
+	t->key_path = tt->key ? strdup(tt->key) : NULL;
+	if (tt->key && !t->key_path) {
+		snprintf(err, err_len, "out of memory");
+		return false;
+	}
+	if (tt->key && !key_copy(t, tt->key) && !key_read(t, tt->key, err, err_len))
+		return false;
+	t->tls = tt->tls;
+	if (t->tls && !trunk_tls_in_build()) {
+		snprintf(err, err_len,
+			 "trunk %s: this build has no TLS, for it was made without GnuTLS; with \"tls off\" packets "
+			 "are neither encrypted nor signed",
+			 t->name);
+		return false;
+	}
+	if (t->key)
+		trunk_tls_derive(&t->tls_key, t->key, t->key_len);
+	return true;
+}
+
 /* At the local port of @r, whose node has @guid in the topology. */
 static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const struct fabric_topology_trunk *tt,
 		       char *err, size_t err_len)
@@ -224,21 +247,9 @@ static bool trunk_init(struct trunk *t, struct fabric_remote *r, u64 guid, const
 		snprintf(err, err_len, "out of memory");
 		return false;
 	}
-	t->key_path = tt->key ? strdup(tt->key) : NULL;
-	if ((tt->key && !t->key_path) || (tt->key && !key_copy(t, tt->key) && !key_read(t, tt->key, err, err_len)) ||
-	    !address_read(t->address, tt->listen, &t->at, err, err_len))
+	if (!trunk_secure(t, tt, err, err_len) || !address_read(t->address, tt->listen, &t->at, err, err_len))
 		return false;
 	s->tcp |= t->address[0] != '/';
-	t->tls = tt->tls;
-	if (t->tls && !trunk_tls_in_build()) {
-		snprintf(err, err_len,
-			 "trunk %s: this build has no TLS, for it was made without GnuTLS; with \"tls off\" packets "
-			 "are neither encrypted nor signed",
-			 t->name);
-		return false;
-	}
-	if (t->key)
-		trunk_tls_derive(&t->tls_key, t->key, t->key_len);
 	fabric_remote_attach(t->remote, &remote_ops, t);
 	if (tt->listen) {
 		t->listener = trunk_listener_get(s, t, err, err_len);
