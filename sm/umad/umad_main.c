@@ -456,60 +456,62 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+static void options_parse_option(struct options *o, int id)
+{
+	switch (id) {
+	case 'g':
+		o->guid = options_number("-g", optarg, 1, UINT64_MAX);
+		break;
+	case 'p':
+		o->cfg.priority = (u8)options_number("-p", optarg, 0, 15);
+		break;
+	case 'P':
+		o->partitions = optarg;
+		break;
+	case 'R':
+		o->cfg.routing = optarg;
+		break;
+	case 's':
+		o->cfg.sweep_ms = (u32)options_number("-s", optarg, 1, 86400) * 1000;
+		break;
+	case 't':
+		o->cfg.timeout_ms = (u32)options_number("-t", optarg, 1, 60000);
+		break;
+	case 'r':
+		o->cfg.retries = (u32)options_number("-r", optarg, 1, 100);
+		break;
+	case OPT_LMC:
+		o->cfg.lmc = (u8)options_number("--lmc", optarg, 0, 7);
+		break;
+	case OPT_QOS:
+		o->cfg.qos = true;
+		break;
+	case 'v':
+		log_level = LOG_DEBUG;
+		break;
+	case OPT_VERSION:
+		puts("muslin-sm " MUSLIN_VERSION);
+		exit(0);
+	case 'h':
+		options_usage(stdout);
+		exit(0);
+	default:
+		options_usage(stderr);
+		exit(USAGE);
+	}
+}
+
 static void options_parse(struct options *o, int argc, char **argv)
 {
 	const char *unknown = option_unknown(argc, argv, long_options);
 	int id;
 
-	if (unknown) {
+	if (unknown)
 		fprintf(stderr, "muslin-sm: %s: no such option\n", unknown);
-		options_usage(stderr);
-		exit(USAGE);
-	}
 	o->cfg.window = 32; /* real switches and ibsim receive so many without loss */
-	while ((id = getopt_long(argc, argv, "g:p:P:R:s:t:r:vh", long_options, NULL)) != -1)
-		switch (id) {
-		case 'g':
-			o->guid = options_number("-g", optarg, 1, UINT64_MAX);
-			break;
-		case 'p':
-			o->cfg.priority = (u8)options_number("-p", optarg, 0, 15);
-			break;
-		case 'P':
-			o->partitions = optarg;
-			break;
-		case 'R':
-			o->cfg.routing = optarg;
-			break;
-		case 's':
-			o->cfg.sweep_ms = (u32)options_number("-s", optarg, 1, 86400) * 1000;
-			break;
-		case 't':
-			o->cfg.timeout_ms = (u32)options_number("-t", optarg, 1, 60000);
-			break;
-		case 'r':
-			o->cfg.retries = (u32)options_number("-r", optarg, 1, 100);
-			break;
-		case OPT_LMC:
-			o->cfg.lmc = (u8)options_number("--lmc", optarg, 0, 7);
-			break;
-		case OPT_QOS:
-			o->cfg.qos = true;
-			break;
-		case 'v':
-			log_level = LOG_DEBUG;
-			break;
-		case OPT_VERSION:
-			puts("muslin-sm " MUSLIN_VERSION);
-			exit(0);
-		case 'h':
-			options_usage(stdout);
-			exit(0);
-		default:
-			options_usage(stderr);
-			exit(USAGE);
-		}
-	if (optind == argc)
+	while (!unknown && (id = getopt_long(argc, argv, "g:p:P:R:s:t:r:vh", long_options, NULL)) != -1)
+		options_parse_option(o, id);
+	if (!unknown && optind == argc)
 		return;
 	options_usage(stderr);
 	exit(USAGE);
