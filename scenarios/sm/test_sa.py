@@ -43,7 +43,7 @@ RECORDS = {
     "PR": ("PathRecord dump", 12 * 12),
     "LFTR": ("LFT Record dump", 4),
     "MFTR": ("MFT Record dump", 4),
-    "GIR": ("GUIDInfo Record dump", 12),
+    "GIR": ("GUIDInfo Record dump", 8 * 2 + 4),  # blocks of 8 GUIDs: a host has 16, a switch one
     "SWIR": ("SwitchInfoRecord dump", 4),
     "SMIR": ("SMInfoRecord dump", 1),
     "CPI": ("SA ClassPortInfo", 1),
