@@ -67,7 +67,8 @@ def test_damage_is_detected_where_the_standard_requires(fabric):
 
 def test_silent_damage_reaches_the_program(fabric):
     """Corruption with valid CRCs (in a switch's memory, for example): only the program's own check can detect it."""
-    fabric.fault("h5", "corrupt", "silent", dir="in", what="payload", offset=0, opcode="RC_SEND_FIRST")
+    first = {"opcode": "RC_SEND_FIRST", "nth": 1}  # h5 returns what it got: further changed bits could restore it
+    fabric.fault("h5", "corrupt", "silent", dir="in", what="payload", offset=0, **first)
     assert "invalid data in page" in "".join(outcome(fabric, *PINGPONG))
 
 
