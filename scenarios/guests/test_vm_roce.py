@@ -186,8 +186,8 @@ def test_both_ports_at_once(net, two):
     server = net.start("h2", "rping", "-s", "-a", "10.0.0.2", "-C", 300)
     other = b.start(f"rping -s -a {B} -C 300", "rping")
     before = net.node("h1")["ports"][0]["counters"], end(net, "h1-eth")["counters"]
-    wait = "rping -c -a 10.0.0.2 -v -C 300 >/tmp/ib.log & rping -c -a %s -v -C 300 >/tmp/roce.log; wait"
-    a.run(wait % B)
+    client = "until rping -c -a {} -v -C 300 >/tmp/{}.log; do sleep 0.2; done"  # the server may not be listening yet
+    a.run(f"{client.format('10.0.0.2', 'ib')} & {client.format(B, 'roce')}; wait")
     for link in ("ib", "roce"):
         assert "rdma-ping-299" in a.log(link)
     for process in (server, other):
