@@ -218,32 +218,18 @@ static bool ack_of_unsent_psn(void)
 	return is_next(&a, 1, 0) && hca_counter(a.hca, 1, HCA_CNT_GHOST) == 2;
 }
 
-static bool read_response_of_wrong_length(void)
-{
-	struct wire_packet *p;
-
-	drop_from = drop_to = 1;
-	post(HCA_WR_RDMA_READ, 0, 64, 1);
-	step(1);
-	p = forge(&b, WIRE_RC_READ_RESP_ONLY, PSN, 65);
-	wire_aeth_fill(wire_packet_aeth(p), 31, 1);
-	wire_send(&b.port, p);
-	run();
-	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR);
-}
-
-/* A READ whose responses are forged: opcode and length of each. */
+/* A request whose responses are forged: opcode and length of each. */
 struct response {
 	u8 opcode;
 	u32 len;
 };
 
-static bool bad_response(u32 length, const struct response *r)
+static bool bad_response_to(u8 request, u32 length, const struct response *r)
 {
 	u32 psn = PSN;
 
 	drop_from = drop_to = 1;
-	post(HCA_WR_RDMA_READ, 0, length, 1);
+	post(request, 0, length, 1);
 	step(1);
 	for (; r->opcode; r++) {
 		struct wire_packet *p = forge(&b, r->opcode, psn++, r->len);
@@ -254,6 +240,16 @@ static bool bad_response(u32 length, const struct response *r)
 	}
 	step(1);
 	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR) && qp_of(&a)->state == HCA_QPS_ERR;
+}
+
+static bool bad_response(u32 length, const struct response *r)
+{
+	return bad_response_to(HCA_WR_RDMA_READ, length, r);
+}
+
+static bool read_response_of_wrong_length(void)
+{
+	return bad_response(64, (const struct response[]){ { WIRE_RC_READ_RESP_ONLY, 65 }, { 0 } });
 }
 
 static bool read_response_that_begins_in_the_middle(void)
@@ -316,16 +312,8 @@ static bool read_response_with_an_empty_last(void)
 
 static bool read_response_to_an_atomic(void)
 {
-	struct wire_packet *p;
-
-	drop_from = drop_to = 1;
-	post(HCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 1);
-	step(1);
-	p = forge(&b, WIRE_RC_READ_RESP_ONLY, PSN, 8);
-	wire_aeth_fill(wire_packet_aeth(p), 31, 1);
-	wire_send(&b.port, p);
-	step(1);
-	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR);
+	return bad_response_to(HCA_WR_ATOMIC_FETCH_AND_ADD, 8,
+			       (const struct response[]){ { WIRE_RC_READ_RESP_ONLY, 8 }, { 0 } });
 }
 
 /* Invalid requests */
