@@ -45,6 +45,11 @@ class Endpoint:
         return process.popen.returncode, out
 
 
+def addresses_ready(vm, dev):
+    """Waits for the end of duplicate address detection: a guest does not answer for a tentative IPv6 address."""
+    vm.wait(f"! ip -6 addr show dev {dev} | grep -q tentative", what="duplicate address detection")
+
+
 def pair(server, command, client, program):
     """
     Runs @command and @program at two endpoints, or in guests, to their ends; the client retries until the server

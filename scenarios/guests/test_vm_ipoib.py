@@ -10,6 +10,7 @@ import itertools
 import re
 
 import pytest
+from endpoint import addresses_ready
 from muslin import wait_until
 
 pytestmark = pytest.mark.guest
@@ -59,8 +60,8 @@ def test_broadcast_group(shared_fabric, guests):
 @pytest.mark.also_connectx
 def test_ping(guests):
     a, b = guests
-    for vm in guests:  # until then it does not answer for its IPv6 addresses
-        vm.wait("! ip -6 addr show ib0 | grep -q tentative", what="duplicate address detection")
+    for vm in guests:
+        addresses_ready(vm, "ib0")
     for vm, addresses in ((a, ("10.0.0.5", "fd00::5")), (b, ("10.0.0.1", "fd00::1"))):
         for to, size in itertools.product(addresses, (56, 1900, 30000)):
             vm.ping(to, size=size, count=2)

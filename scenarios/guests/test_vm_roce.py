@@ -17,7 +17,7 @@ import itertools
 import re
 
 import pytest
-from endpoint import Endpoint, pair
+from endpoint import Endpoint, addresses_ready, pair
 from muslin import free_port, wait_until
 from muslin.pair import CONNECT_REFUSED, RESTART_BOTH
 from test_ethernet import Capture, end
@@ -232,7 +232,7 @@ def test_ipv6(net, two):
     """Global and link-local addresses, between the guests and with a host, by neighbour discovery."""
     a, b = two
     for vm in two:
-        vm.wait("! ip -6 addr show dev eth0 | grep -q tentative")
+        addresses_ready(vm, "eth0")
         vm.run("ip neigh flush dev eth0")
     with Capture(net, "sw1:1") as c:
         rping(b, a, "fd05::2")
