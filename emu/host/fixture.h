@@ -20,9 +20,10 @@
 #include "emu/host/context.h"
 #include "rxe/rxe.h"
 
-#define DESK_LID   7
-#define DESK_ARENA 65536u
-#define DESK_STEP  (50 * NSEC_PER_USEC)
+#define DESK_LID    7
+#define DESK_ARENA  65536u
+#define DESK_STEP   (50 * NSEC_PER_USEC)
+#define DESK_SOCKET "/tmp/uverbs-test-%d" /* of the server, with the process ID of the test */
 
 static u8 desk_arena[DESK_ARENA] __attribute__((aligned(4096))); /* memory of the program: the child's copy */
 
@@ -110,7 +111,7 @@ static inline void desk_open(struct desk *d)
 	d->host = (struct uv_host){ .name = "t", .nports = 1, .port = { &d->port } };
 	d->host.hca = hca_create(d->loop, &cfg);
 	hca_set_transport(d->host.hca, &rxe_transport);
-	snprintf(path, sizeof(path), "/tmp/uverbs-test-%d", (int)getpid());
+	snprintf(path, sizeof(path), DESK_SOCKET, (int)getpid());
 	d->server = uv_server_create(d->loop, path, path, desk_find, d);
 	assert(d->server);
 	d->file = (struct uv_file){ .server = d->server, .host = &d->host, .ops = &uverbs_file_ops };

@@ -23,7 +23,7 @@ static inline int program_connect(pid_t pid)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 
-	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/uverbs-test-%d", (int)pid);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), DESK_SOCKET, (int)pid);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
 		abort();
 	return fd;

@@ -27,8 +27,8 @@ static pid_t program_exit(u32 n)
 }
 
 /*
- * The server is told of the exit while the only connection of the file has requests. It closes the connection, and with
- * it the file, while the end of the process is still being handled.
+ * The exit is reported while the only connection of the file has unread requests. The server closes the connection, and
+ * with it the file, while it still handles the exit.
  */
 static void requests_unread(void)
 {
