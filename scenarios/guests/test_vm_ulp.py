@@ -55,6 +55,9 @@ A=$P/acls/0002:c903:0000:0051/lun_0; mkdir -p $A; ln -s $P/lun/lun_0 $A/; echo 1
 RNBD_SOURCE = ("drivers/infiniband/ulp/rtrs", "drivers/block/rnbd")
 RNBD_MODULES = ("rtrs-core", "rtrs-server", "rtrs-client", "rnbd-server", "rnbd-client")
 RNBD_LOAD = "modprobe rdma_cm; for m in rtrs-core rtrs-{0} rnbd-{0}; do insmod /p/$m.ko || exit 1; done"
+# Linux requests that the parent of a removed SCSI device becomes idle, unless control is on, and warns when it removes
+# the parent, too, before the request is executed: iSCSI and SRP do so from work queues that have WQ_MEM_RECLAIM
+NO_IDLE = "for c in /sys/bus/scsi/devices/*/power/control; do echo on >$c || exit 1; done"
 BLOCK = {
     "nvme": (
         NVME_TARGET,
@@ -65,12 +68,12 @@ BLOCK = {
         ISER_TARGET,
         f"""modprobe -a ib_iser sd_mod; echo InitiatorName={IQN}-a >/etc/iscsi/initiatorname.iscsi; iscsid
         {ISER_NODE} -o new && {ISER_NODE} --login""",
-        "iscsiadm -m node -p 10.0.0.5 --logout",
+        f"{NO_IDLE}; iscsiadm -m node -p 10.0.0.5 --logout",
     ),
     "srp": (
         SRP_TARGET,
         "modprobe -a ib_srp sd_mod; srp_daemon -e -o -n -i $(ls /sys/class/infiniband) -p 1",
-        "for port in /sys/class/srp_remote_ports/*; do echo 1 >$port/delete; done",
+        f"{NO_IDLE}; for port in /sys/class/srp_remote_ports/*; do echo 1 >$port/delete; done",
     ),
     "rnbd": (
         RNBD_LOAD.format("server"),
