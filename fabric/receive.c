@@ -10,19 +10,27 @@
 #define RUN_BUDGET 8192 /* packets in one run of the task */
 #define HOPS_MAX   64   /* ports at which a packet arrives before others have their turn */
 
+/* Is it for this port? The permissive DLID is of VL15 alone, multicast DLIDs are of the other VLs. */
+static bool receive_dlid_ok(const struct fabric_port *p, const struct wire_packet *pkt)
+{
+	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
+
+	return likely(fabric_has_lid(p, dlid)) ||
+	       (pkt->vl == WIRE_VL_MGMT ? dlid == WIRE_LID_PERMISSIVE : wire_lid_is_multicast(dlid));
+}
+
 /* Passes a packet at a CA's port to management or the transport. It holds credits of the input buffer. */
 static void receive_ca(struct fabric_port *p, struct wire_packet *pkt)
 {
-	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
 	u32 qpn = pkt->bth_off + sizeof(struct wire_bth) <= pkt->hdr_len ? wire_bth_qpn(wire_packet_bth(pkt)) : ~0u;
 
-	if (unlikely(pkt->vl == WIRE_VL_MGMT)) {
-		fabric_mgmt_receive(p, p, pkt, false);
-		return;
-	}
-	if (unlikely(!fabric_has_lid(p, dlid) && !wire_lid_is_multicast(dlid) && dlid != WIRE_LID_PERMISSIVE)) {
+	if (unlikely(!receive_dlid_ok(p, pkt))) {
 		fabric_count(p, FABRIC_CTR_RCV_ERRORS);
 		fabric_flight_drop(p, pkt);
+		return;
+	}
+	if (unlikely(pkt->vl == WIRE_VL_MGMT)) {
+		fabric_mgmt_receive(p, p, pkt, false);
 		return;
 	}
 	if (unlikely(qpn <= MAD_QPN_GSI || qpn == ~0u)) {

@@ -168,13 +168,11 @@ struct fabric_port *fabric_relay_data(struct fabric_node *sw, struct fabric_port
 		fabric_flight_drop(in, p);
 		return NULL;
 	}
-	if (unlikely(dlid >= WIRE_LID_MULTICAST_MIN)) {
-		if (dlid == WIRE_LID_PERMISSIVE)
-			return &sw->ports[0];
+	if (unlikely(wire_lid_is_multicast(dlid))) {
 		relay_multicast(sw, in, p);
 		return NULL;
 	}
-	out = fabric_relay_lookup(sw, dlid);
+	out = fabric_relay_lookup(sw, dlid); /* none for the permissive DLID, which is of VL15 */
 	if (unlikely(!out)) {
 		relay_error(in, FABRIC_CTR_RCV_DLID_MAPPING);
 		fabric_flight_drop(in, p);

@@ -400,6 +400,41 @@ static void test_mixed(void)
 	row(192, "by LID alone", h1.mads == before + 1 && wire_get(h1.last.raw, MAD_STATUS) == 0);
 }
 
+static void forward(u16 lid, u8 port)
+{
+	struct wire_mad m;
+
+	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_LFT, lid / LFT_PER_BLOCK);
+	test_send_mad(&h1, m.raw, 100, MAD_QPN_SMI);
+	memcpy(m.raw + SMP_DATA, h1.last.raw + SMP_DATA, LFT_SIZE);
+	wire_set(m.raw, MAD_METHOD, MAD_METHOD_SET);
+	m.raw[SMP_DATA + lid % LFT_PER_BLOCK] = port;
+	test_send_mad(&h1, m.raw, 100, MAD_QPN_SMI);
+}
+
+/* Packets with a DLID that is not one of the port's, and is not of their VL. */
+static void test_dlids(void)
+{
+	u64 mads = h1.mads, relay = test_counter("leaf1", 1, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS), errors;
+	struct wire_mad m;
+
+	test_smp_init(&m, MAD_CLASS_PERF, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0);
+	test_send_mad(&h1, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_GSI);
+	row(195, "a switch drops a permissive DLID on a data VL, and counts it",
+	    h1.mads == mads && test_counter("leaf1", 1, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == relay + 1);
+	errors = test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS);
+	fabric_flight_push(test_fabric, fabric_node_port(fabric_node_find(test_fabric, "h2"), 1),
+			   fabric_mad_packet(1, WIRE_LID_PERMISSIVE, 0, MAD_QPN_GSI), 0);
+	test_run(0);
+	row(196, "so does an adapter", test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 1);
+	forward(77, 2);
+	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
+	mads = h1.mads;
+	test_send_mad(&h1, m.raw, 77, MAD_QPN_SMI);
+	row(197, "it has no SMA at the LID of another port",
+	    h1.mads == mads && test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 2);
+}
+
 int main(void)
 {
 	u32 live = wire_packet_live();
@@ -416,6 +451,7 @@ int main(void)
 	test_gmp_to_a_group();
 	test_checks();
 	test_mixed();
+	test_dlids();
 	test_stop();
 	row(199, "no packet leaks", wire_packet_live() == live);
 	return rows_end();
