@@ -25,6 +25,7 @@ static int post_send(struct hca_soft_wq *wq, u64 token, u8 opcode, u8 flags, u16
 	wr.flags = flags;
 	wr.num_sge = num_sge;
 	wr.inline_len = inline_len;
+	wr.av.port = 1;
 	return hca_soft_post_send(wq, &wr);
 }
 

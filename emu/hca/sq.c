@@ -43,6 +43,8 @@ static bool send_valid(const struct hca_qp *qp, const struct hca_send_wr *wr)
 		return false;
 	if (iwarp && wr->opcode == HCA_WR_RDMA_READ && wr->num_sge > 1) /* one data sink (RFC 5040, 4.4) */
 		return false;
+	if (qp->type == HCA_QPT_UD && !hca_operations[wr->opcode].local && wr->av.port != qp->attr.port)
+		return false;
 	return wr->num_sge <= qp->max_send_sge && wr->num_sge <= HCA_MAX_SGE;
 }
 

@@ -25,7 +25,7 @@ static const struct {
 	u8 type, opcode, flags;
 	u16 num_sge;
 	u32 inline_len;
-	bool valid;
+	bool valid, other_port; /* of the address vector than of the queue pair */
 } fetches[] = {
 	{ 40, HCA_QPT_RC, HCA_WR_SEND, 0, 4, 0, true },
 	{ 41, HCA_QPT_RC, HCA_WR_RDMA_READ, 0, 1, 0, true },
@@ -55,6 +55,8 @@ static const struct {
 	{ 65, IWARP, HCA_WR_RDMA_READ, 0, 2, 0, false }, /* RFC 5040: one data sink */
 	{ 66, HCA_QPT_RC, HCA_WR_SEND, HCA_SEND_INLINE, 2, 64, true },
 	{ 67, HCA_QPT_UD, HCA_WR_SEND, HCA_SEND_INLINE, 1, 64, true },
+	{ 68, HCA_QPT_UD, HCA_WR_SEND, 0, 1, 0, false, true },
+	{ 69, HCA_QPT_UD, HCA_WR_NOP, 0, 0, 0, true, true },
 };
 
 static struct hca_sq sq_of(struct hca_qp *qp)
@@ -89,6 +91,7 @@ static void check_fetches(struct fixture *f)
 		wr.flags = fetches[i].flags;
 		wr.num_sge = fetches[i].num_sge;
 		wr.inline_len = fetches[i].inline_len;
+		wr.av.port = fetches[i].other_port ? 2 : 1;
 		hca_soft_post_send(wq, &wr);
 		f->hca->transport = iw ? &iwarp : NULL;
 		w = hca_sq_fetch(&sq, &wr);
