@@ -20,6 +20,7 @@
 #include "emu/lib/version.h"
 #include "emu/wire/mad.h"
 #include "emu/wire/sa.h"
+#include "emu/wire/smp.h"
 #include "sm/partition.h"
 #include "sm/sa/sa.h"
 
@@ -72,7 +73,7 @@ static const struct {
 			 SA_METHOD_GET_MULTI, SA_METHOD_DELETE } },
 };
 
-/* ---- outstanding requests ---- */
+/* ---- outstanding requests, and the link ---- */
 
 static int umad_port_remember(struct port *p, u32 tid, u32 timeout_ms, u32 retries, void *cookie)
 {
@@ -104,9 +105,8 @@ static void *umad_port_take(struct port *p, u32 tid)
 }
 
 /* Reports timeouts that the port does not report, as with ibsim. */
-static void on_tick(struct loop_timer *t, struct now now)
+static void umad_port_expire(struct port *p, struct now now)
 {
-	struct port *p = container_of(t, struct port, tick);
 	struct pending *w, *tmp;
 	struct list late;
 	u32 i;
@@ -123,6 +123,35 @@ static void on_tick(struct loop_timer *t, struct now now)
 		sm_sent(p->sm, -ETIMEDOUT, w->cookie);
 		free(w);
 	}
+}
+
+/*
+ * The own port is Active after a sweep. In Init its link has trained again, and may lead to another node, of which no
+ * trap tells the subnet manager. There is no event for this state: libibverbs has one for Active, which only a sweep
+ * makes the port.
+ */
+static void umad_port_check_link(struct port *p)
+{
+	char path[256], state[16] = "";
+	struct sm_status st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%d/state", p->info.ca_name, p->info.portnum);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	sm_status(p->sm, &st);
+	if (read(fd, state, sizeof(state) - 1) > 0 && atoi(state) == PORT_STATE_INIT && st.subnet_up && !st.sweeping)
+		sm_link_trained(p->sm);
+	close(fd);
+}
+
+static void on_tick(struct loop_timer *t, struct now now)
+{
+	struct port *p = container_of(t, struct port, tick);
+
+	umad_port_expire(p, now);
+	umad_port_check_link(p);
 	loop_timer_set(p->loop, t, now.ns + TICK_MS * NSEC_PER_MSEC);
 }
 
