@@ -234,7 +234,7 @@ static void pending_finish(struct hca_pending *p, bool failed)
 	free(p);
 }
 
-/* Starts the move. 0, -EFAULT, -EBUSY: done, @p is freed; -EINPROGRESS: pending. */
+/* Starts the move. 0, -EFAULT, -ENOMEM, -EBUSY: done, @p is freed; -EINPROGRESS: pending. */
 static int move_start(struct hca_pending *p)
 {
 	struct hca_move *m = p->move;

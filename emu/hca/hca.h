@@ -279,8 +279,8 @@ struct hca_dma_ops {
 	int (*check)(void *dma, u64 addr, u64 len, bool write);    /* at registration: -EFAULT, -EAGAIN; may be NULL */
 	/*
 	 * Starts a move after those started before it. 0: done; -EINPROGRESS: hca_move_done() follows, from the loop.
-	 * Nothing was moved: -EFAULT, -EBUSY (an atomic operation that must wait for earlier moves). NULL if read(),
-	 * write() and check() never return -EAGAIN.
+	 * Nothing was moved: -EFAULT, -ENOMEM, -EBUSY (an atomic operation that must wait for earlier moves). NULL if
+	 * read(), write() and check() never return -EAGAIN.
 	 */
 	int (*start)(void *dma, struct hca_move *m);
 	void (*use)(void *dma, int by); /* adds @by (1 or -1) to the number of regions of this memory; may be NULL */

@@ -107,7 +107,7 @@ static int dma_start(void *dma, struct hca_move *m)
 	if (!p->mover)
 		p->mover = uv_mover_create(p);
 	if (!p->mover)
-		return -EFAULT;
+		return -ENOMEM;
 	p->moves++;
 	p->writes += is_write(m);
 	uv_mover_push(p->mover, m);

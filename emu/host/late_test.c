@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "emu/hca/soft_queue.h"
 #include "emu/host/fixture.h"
+#include "emu/host/mover.h"
 #include "emu/lib/row.h"
 
 ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
@@ -333,11 +335,39 @@ static void test_exit(bool kept)
 	stop();
 }
 
+/* Threads that copy from and to a process are limited. */
+static void test_limit(void)
+{
+	static struct uv_mover *mv[UV_MOVERS_PROCESS];
+	struct rlimit fds;
+	struct uv_process p;
+	u32 n, k, key[2];
+
+	getrlimit(RLIMIT_NOFILE, &fds);
+	fds.rlim_cur = fds.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &fds);
+	start();
+	for (n = 0; n < ARRAY_SIZE(mv); n++) {
+		mv[n] = uv_mover_create(&d.process);
+		if (!mv[n])
+			break;
+	}
+	uv_process_init(&p, d.loop, desk_program());
+	row(50, "with all threads of a process, its memory cannot be registered",
+	    n == UV_MOVERS_PROCESS - 1 && hca_mr_reg_of(ctx, &p, pdn, (u64)(uintptr_t)desk_arena, 0, DESK_ARENA, 0,
+							&key[0], &key[1]) == -ENOMEM);
+	for (k = 0; k < n; k++)
+		uv_mover_destroy(mv[k]);
+	uv_process_put(&p);
+	stop();
+}
+
 int main(void)
 {
 	test_window();
 	test_unplug();
 	test_exit(false);
 	test_exit(true);
+	test_limit();
 	return rows_end();
 }
