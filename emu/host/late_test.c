@@ -90,7 +90,15 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
 				 unsigned long m, unsigned long flags)
 {
-	return block_wait() ? __real_process_vm_writev(pid, local, n, remote, m, flags) : -1;
+	ssize_t len = block_wait() ? __real_process_vm_writev(pid, local, n, remote, m, flags) : -1;
+	int err = errno;
+
+	pthread_mutex_lock(&lock);
+	missed += len < 0 && err == EFAULT;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	errno = err;
+	return len;
 }
 
 /* A byte of the program's memory. */
@@ -335,6 +343,63 @@ static void test_exit(bool kept)
 	stop();
 }
 
+/* A process that executes another program when a byte is written to *@go. */
+static pid_t program_to_exec(int *go)
+{
+	int end[2];
+	pid_t pid;
+	u8 byte;
+
+	if (pipe(end))
+		abort();
+	*go = end[1];
+	pid = fork();
+	if (pid) {
+		close(end[0]);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (read(end[0], &byte, 1) == 1)
+		execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+	_exit(1);
+}
+
+/* A program executes another one: its memory is gone before its file is closed, as when it ends. */
+static void test_exec(void)
+{
+	struct uv_process p;
+	u32 local, remote, i;
+	bool silent = true;
+	int go;
+
+	start();
+	uv_process_init(&p, d.loop, program_to_exec(&go));
+	hca_mr_reg_of(ctx, &p, pdn, (u64)(uintptr_t)desk_arena, (u64)(uintptr_t)desk_arena, DESK_ARENA, 0xf, &local,
+		      &remote);
+	while (p.moves)
+		run();
+	write_to(0, remote);
+	while (p.moves)
+		run();
+	row(40, "a WRITE to another process", next() == 0);
+	missed = 0;
+	if (write(go, "", 1) != 1)
+		abort();
+	for (i = 0; i < 200 && silent; i++) { /* WRITEs before and after it */
+		write_to(0, remote);
+		usleep(1000);
+		silent = next() <= 0;
+	}
+	await_missed();
+	row(41, "no answer after it has executed another program", silent);
+	uv_process_end(&p);
+	kill(p.pid, SIGKILL);
+	close(go);
+	hca_mr_dereg(ctx, local);
+	uv_process_put(&p);
+	stop();
+}
+
 /* Threads that copy from and to a process are limited. */
 static void test_limit(void)
 {
@@ -368,6 +433,7 @@ int main(void)
 	test_unplug();
 	test_exit(false);
 	test_exit(true);
+	test_exec();
 	test_limit();
 	return rows_end();
 }

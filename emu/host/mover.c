@@ -4,13 +4,15 @@
  * detached, refers only to its mover and its current move, and is never joined: when the file of the process is closed
  * while the thread blocks, the thread frees the mover when it returns.
  *
- * A process that ends loses its memory before its files are closed. To an adapter, which has pinned it, the memory is
- * there until the kernel destroys the queue pairs with their file: so moves that find none remain pending until then,
- * and the peers get no answer instead of an error.
+ * A process that ends, or executes another program, loses its memory before its files are closed. To an adapter, which
+ * has pinned it, the memory is there until the kernel destroys the queue pairs with their file: so moves that find none
+ * remain pending until then, and the peers get no answer instead of an error.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -44,7 +46,9 @@ struct uv_mover {
 	int wake; /* eventfd */
 	int sock; /* to the copy thread of the process, or -1: process_vm_readv() works */
 	u8 *staging;
-	bool gone; /* the process has no memory any more; used by the thread only */
+	/* used by the thread only */
+	int mem;   /* /proc/PID/mem: refers to the memory of the program that the process executed when it was opened */
+	bool gone; /* the process has no memory any more, or another program's */
 };
 
 /* Spins until the other thread sets *@what, at most until @until. */
@@ -95,6 +99,8 @@ static void mover_free(struct uv_mover *mv)
 		munmap(mv->staging, UV_COPY_SIZE);
 	if (mv->wake >= 0)
 		close(mv->wake);
+	if (mv->mem >= 0)
+		close(mv->mem);
 	pthread_cond_destroy(&mv->work);
 	pthread_cond_destroy(&mv->done);
 	pthread_mutex_destroy(&mv->lock);
@@ -102,6 +108,14 @@ static void mover_free(struct uv_mover *mv)
 }
 
 /* On the worker thread, with process_vm_readv() and process_vm_writev() */
+
+/* After execve() the old memory, which the file refers to, has an end at each address. */
+static bool vm_replaced(const struct uv_mover *mv, u64 addr)
+{
+	u8 byte;
+
+	return mv->mem >= 0 && pread(mv->mem, &byte, 1, (off_t)addr) == 0;
+}
 
 /* Segments [from, to) of @m, whose bytes begin at @data. */
 static bool vm_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
@@ -121,7 +135,7 @@ static bool vm_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u32 
 	}
 	len = write ? process_vm_writev(mv->pid, &local, 1, remote, n, 0)
 		    : process_vm_readv(mv->pid, &local, 1, remote, n, 0);
-	mv->gone = len < 0 && errno == ESRCH;
+	mv->gone = len < 0 && (errno == ESRCH || (errno == EFAULT && vm_replaced(mv, m->seg[from].addr)));
 	return len == (ssize_t)local.iov_len;
 }
 
@@ -205,7 +219,12 @@ static void atomic_run(struct uv_mover *mv, struct hca_move *m)
 static void *mover_thread(void *arg)
 {
 	struct uv_mover *mv = arg;
+	char path[32];
 
+	if (mv->sock < 0) {
+		snprintf(path, sizeof(path), "/proc/%d/mem", (int)mv->pid);
+		mv->mem = open(path, O_RDONLY | O_CLOEXEC);
+	}
 	pthread_mutex_lock(&mv->lock);
 	for (;;) {
 		struct hca_move *m;
@@ -305,7 +324,7 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 		return NULL;
 	mv->process = p;
 	mv->pid = p->pid;
-	mv->sock = -1;
+	mv->sock = mv->mem = -1;
 	mv->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	list_init(&mv->todo);
 	list_init(&mv->over);
