@@ -214,6 +214,21 @@ bool trunk_connector_add(struct trunk *t)
 	return true;
 }
 
+void trunk_connector_put(struct trunk *t)
+{
+	struct trunk_connector *k = t->connector;
+
+	k->ntrunks--;
+	list_del(&t->sibling);
+	if (connector_has_trunks(k))
+		return;
+	if (k->resolve)
+		trunk_resolve_cancel(k->resolve);
+	k->resolve = NULL;
+	if (k->conn && k->conn->connecting)
+		trunk_conn_end(k->conn);
+}
+
 void trunk_connector_destroy(struct trunk_connector *k)
 {
 	if (k->conn)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Swap faults of cables of two daemons: trunks that are suspended, added and removed. */
 #include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
 #include <sys/file.h>
 
 #include "emu/lib/clock.h"
@@ -409,6 +411,82 @@ static void test_busy_path(void)
 	row(92, "and no longer", access(path, F_OK));
 }
 
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res);
+
+static pthread_mutex_t resolves = PTHREAD_MUTEX_INITIALIZER; /* a thread that resolves a name waits for it */
+
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res)
+{
+	if (!(hints->ai_flags & AI_NUMERICHOST)) {
+		pthread_mutex_lock(&resolves);
+		pthread_mutex_unlock(&resolves);
+	}
+	return __real_getaddrinfo(node, service, hints, res);
+}
+
+/* A trunk of h1 that connects to @address. */
+static struct trunk_connector *trunk_to(char *address, struct fabric_remote **r)
+{
+	struct fabric_end peer = { .node = fabric_whole_find(side[0].f, "h3"), .num = 1 };
+	struct fabric_topology_trunk tt = { .peer_guid = peer.node->guid, .peer_port = 1, .address = address };
+	char err[300];
+
+	*r = fabric_remote_take(fabric_node_port(fabric_node_find(side[0].f, "h1"), 1), &peer);
+	if (trunk_set_add(side[0].set, *r, 1, &tt, err, sizeof(err)))
+		abort();
+	trunk_set_suspend(side[0].set, *r, false);
+	test_run(0);
+	return list_first(&side[0].set->extra, struct trunk, extra)->connector;
+}
+
+static void trunk_remove(struct fabric_remote *r)
+{
+	trunk_set_remove(side[0].set, r);
+	fabric_remote_give_back(r);
+	test_run(0);
+}
+
+/* A swap ends before its trunk has a connection. */
+static void test_removed_while_it_connects(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client[4];
+	socklen_t len = sizeof(at);
+	struct trunk_connector *k;
+	struct fabric_remote *r;
+	char address[40];
+	u32 i;
+
+	swap_start();
+	pthread_mutex_lock(&resolves);
+	k = trunk_to("localhost:1", &r);
+	row(93, "a name is resolved", k->resolve != NULL);
+	trunk_remove(r);
+	row(94, "and no longer", !k->resolve);
+	pthread_mutex_unlock(&resolves);
+	usleep(20000);
+	test_run(0);
+	row(95, "nor does it connect", !k->conn && !k->unresolved);
+
+	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 0) ||
+	    getsockname(listener, (struct sockaddr *)&at, &len))
+		abort();
+	for (i = 0; i < ARRAY_SIZE(client); i++) { /* until the listener accepts no more */
+		client[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		connect(client[i], (struct sockaddr *)&at, sizeof(at));
+	}
+	snprintf(address, sizeof(address), "127.0.0.1:%u", ntohs(at.sin_port));
+	k = trunk_to(address, &r);
+	row(96, "it connects", k->conn && k->conn->connecting);
+	trunk_remove(r);
+	row(97, "and no longer", !k->conn && !refusals());
+	for (i = 0; i < ARRAY_SIZE(client); i++)
+		close(client[i]);
+	close(listener);
+	swap_stop();
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -419,5 +497,6 @@ int main(void)
 	test_many_swaps();
 	test_suspended_in_a_handshake();
 	test_busy_path();
+	test_removed_while_it_connects();
 	return rows_end();
 }

@@ -395,10 +395,9 @@ static void trunk_destroy(struct trunk *t)
 {
 	trunk_end(t);
 	if (t->connector)
-		t->connector->ntrunks--;
+		trunk_connector_put(t);
 	if (t->listener)
 		trunk_listener_put(t->listener);
-	list_del(&t->sibling);
 	list_del(&t->extra);
 	fabric_remote_attach(t->remote, NULL, NULL);
 	trunk_fini(t);

@@ -8,6 +8,7 @@ fabric/trunk/tls_CFLAGS := -DMUSLIN_GNUTLS
 fabric/trunk/tls_test_CFLAGS := -DMUSLIN_GNUTLS
 LIBS += -lgnutls
 endif
+fabric/trunk/swap_test_LIBS := -Wl,--wrap=getaddrinfo
 $(eval $(call module,fabric/trunk,fabric emu/fault emu/port emu/packet emu/wire emu/lib))
 
 # Compiled again when GnuTLS has been installed or removed

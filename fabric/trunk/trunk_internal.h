@@ -387,6 +387,7 @@ bool trunk_connector_add(struct trunk *t);
 void trunk_connector_opened(struct trunk_connector *k); /* its connection is established */
 void trunk_connector_lost(struct trunk_connector *k);   /* its connection is closed */
 void trunk_connector_restart(struct trunk *t);          /* of a trunk that has been suspended or resumed */
+void trunk_connector_put(struct trunk *t);              /* of a trunk that is removed */
 void trunk_connector_destroy(struct trunk_connector *k);
 /* A trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT, or @soon, and then in twice the time. */
 void trunk_refused(struct trunk *t, bool soon);
