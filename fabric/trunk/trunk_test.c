@@ -378,20 +378,29 @@ static struct {
 	bool ending, stop; /* the listener ends */
 } visitor;
 
-/* Connects to the listener's path all the time. */
-static void *visitor_run(void *arg)
+static int visit(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", test_path);
+	err = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
+	close(fd);
+	return err;
+}
+
+/*
+ * Connects to the listener's path all the time. A listener may end while connect() has looked up its path: then there
+ * is none the second time.
+ */
+static void *visitor_run(void *arg)
+{
 	while (!__atomic_load_n(&visitor.stop, __ATOMIC_SEQ_CST)) {
 		bool ending = __atomic_load_n(&visitor.ending, __ATOMIC_SEQ_CST);
-		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		int err = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
+		bool refused = visit() == ECONNREFUSED && visit() == ECONNREFUSED;
 
 		if (ending && __atomic_load_n(&visitor.ending, __ATOMIC_SEQ_CST))
-			visitor.refused += err == ECONNREFUSED;
-		close(fd);
+			visitor.refused += refused;
 	}
 	return NULL;
 }
