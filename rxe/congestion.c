@@ -40,8 +40,7 @@ static void send_cnp(struct rxe_qp *rq)
 	if (!buf)
 		return;
 	memset(buf->data, 0, CNP_PAYLOAD);
-	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_CNP, qp->attr.dest_qpn, 0, CNP_PAYLOAD,
-		      false, false);
+	p = rxe_frame(qp, WIRE_CNP, 0, CNP_PAYLOAD);
 	if (p) {
 		rxe_payload(p, buf, 0, CNP_PAYLOAD);
 		wire_bth_set_becn(wire_packet_bth(p));

@@ -7,11 +7,11 @@
 
 #define HOP_LIMIT_DEFAULT 64
 
-u16 rxe_pkey(const struct hca_qp *qp, u16 index)
+static u16 qp_pkey(const struct hca_qp *qp)
 {
 	const struct wire_port *port = hca_port(qp->hca, qp->attr.port);
 
-	return port && index < WIRE_PORT_PKEYS ? port->attr.pkey[index] : 0;
+	return port && qp->attr.pkey_index < WIRE_PORT_PKEYS ? port->attr.pkey[qp->attr.pkey_index] : 0;
 }
 
 static void grh_fill(struct wire_grh *grh, const struct hca_av *av, const struct wire_port *port, u32 paylen)
@@ -24,19 +24,15 @@ static void grh_fill(struct wire_grh *grh, const struct hca_av *av, const struct
 	grh->dgid = av->dgid;
 }
 
-struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pkey, u8 opcode, u32 dqpn, u32 psn,
-			      u32 len, bool se, bool ackreq)
+struct wire_packet *rxe_frame_to(struct hca_qp *qp, const struct hca_av *av, u32 dqpn, u8 opcode, u32 psn, u32 len)
 {
 	const struct wire_port *port = hca_port(qp->hca, qp->attr.port);
-	const struct wire_opcode *op;
+	const struct wire_opcode *op = wire_opcode(opcode);
 	u32 pad = -len & 3, words;
 	struct wire_packet *p = wire_packet_alloc();
 
 	if (!p)
 		return NULL;
-	if (qp->type != HCA_QPT_UD && opcode != WIRE_CNP)
-		opcode = (opcode & WIRE_OP_MASK) | rxe_transport_of(qp);
-	op = wire_opcode(opcode);
 	p->has_lrh = 1;
 	p->grh_off = av->grh ? 8 : 0;
 	p->bth_off = av->grh ? 48 : 8;
@@ -48,9 +44,19 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 		grh_fill(wire_packet_grh(p), av, port, words * 4 - 48);
 	if (wire_port_is_ethernet(port))
 		p->l2 = wire_port_l2(port, av->sgid_index, av->sl, av->dmac);
-	wire_bth_fill(wire_packet_bth(p), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
-	if (qp->type == HCA_QPT_UD)
-		return p;
+	wire_bth_fill(wire_packet_bth(p), opcode, false, (u8)pad, qp_pkey(qp), dqpn, false, psn);
+	return p;
+}
+
+struct wire_packet *rxe_frame(struct hca_qp *qp, u8 opcode, u32 psn, u32 len)
+{
+	struct wire_packet *p;
+
+	if (opcode != WIRE_CNP)
+		opcode = (opcode & WIRE_OP_MASK) | rxe_transport_of(qp);
+	p = rxe_frame_to(qp, &qp->attr.av, qp->attr.dest_qpn, opcode, psn, len);
+	if (!p)
+		return NULL;
 	wire_bth_set_migreq(wire_packet_bth(p), qp->attr.path_mig_state == HCA_MIG_MIGRATED);
 	rxe_cc_set_ect(qp->transport, p);
 	return p;

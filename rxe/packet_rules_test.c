@@ -18,9 +18,7 @@ static u32 opcodes(const struct side *from, u8 opcode)
 /* A packet of the queue pair of @s without a work request. */
 static struct wire_packet *forge(struct side *s, u8 opcode, u32 psn, u32 len)
 {
-	const struct hca_qp *qp = qp_of(s);
-	struct wire_packet *p =
-		rxe_frame(qp_of(s), &qp->attr.av, 0xffff, opcode, qp->attr.dest_qpn, psn, len, false, false);
+	struct wire_packet *p = rxe_frame(qp_of(s), opcode, psn, len);
 
 	if (len) {
 		struct wire_buf *buf = wire_buf_alloc(len);

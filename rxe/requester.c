@@ -127,7 +127,6 @@ static void cursor_next(struct rxe_qp *rq, const struct rxe_wqe *w, u32 pkts)
  */
 static struct wire_packet *packet_build(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 psn, bool ackreq)
 {
-	const struct hca_qp *qp = rq->qp;
 	u32 len = hca_wqe_reads(&w->wr) ? 0 : min(rxe_req_mtu(rq), w->wr.length - off);
 	bool last = hca_wqe_reads(&w->wr) || off + len == w->wr.length;
 	u32 got = hca_wqe_reads(&w->wr) ? w->got : 0;
@@ -140,10 +139,13 @@ static struct wire_packet *packet_build(struct rxe_qp *rq, struct rxe_wqe *w, u3
 		w->wr.status = err == -EINPROGRESS ? HCA_WC_SUCCESS : HCA_WC_LOC_PROT_ERR;
 		return NULL;
 	}
-	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), packet_opcode(w, off, len),
-		      qp->attr.dest_qpn, psn, len, last && w->wr.flags & HCA_SEND_SOLICITED, ackreq);
+	p = rxe_frame(rq->qp, packet_opcode(w, off, len), psn, len);
 	if (!p)
 		return NULL;
+	if (last && w->wr.flags & HCA_SEND_SOLICITED)
+		wire_bth_set_se(wire_packet_bth(p));
+	if (ackreq)
+		wire_bth_set_ackreq(wire_packet_bth(p));
 	eths_fill(p, w, got, w->wr.length - got);
 	if (direct)
 		rxe_payload_zcopy(p, direct, len);
@@ -203,10 +205,8 @@ static void wqe_send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 
 void rxe_req_retransmit_read(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n)
 {
-	const struct hca_qp *qp = rq->qp;
 	u32 off = at * rxe_req_mtu(rq), len = min(n * rxe_req_mtu(rq), w->wr.length - off);
-	struct wire_packet *p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_READ_REQUEST,
-					  qp->attr.dest_qpn, wire_psn_add(w->first_psn, at), 0, false, false);
+	struct wire_packet *p = rxe_frame(rq->qp, WIRE_RC_READ_REQUEST, wire_psn_add(w->first_psn, at), 0);
 
 	w->resent = true;
 	if (p)

@@ -281,8 +281,7 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct r
 			!!a; /* the first response was sent: the memory may have been deregistered since then */
 		return a;
 	}
-	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
-		      wire_psn_add(r->first_psn, at), len, false, false);
+	p = rxe_frame(qp, opcode, wire_psn_add(r->first_psn, at), len);
 	if (!p)
 		return false;
 	if (opcode != WIRE_RC_READ_RESP_MIDDLE)
@@ -304,8 +303,7 @@ static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r, struct rx
 
 	if (rq->resp.write_failed) /* possibly of this request: the commit sends a NAK */
 		return false;
-	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK, qp->attr.dest_qpn,
-		      r->first_psn, 0, false, false);
+	p = rxe_frame(qp, WIRE_RC_ATOMIC_ACK, r->first_psn, 0);
 	if (!p)
 		return false;
 	wire_aeth_fill(wire_packet_aeth(p), RXE_ACK_NO_CREDITS, r->msn);

@@ -67,8 +67,7 @@ void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe)
 static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
 {
 	struct hca_qp *qp = rq->qp;
-	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ACK,
-					  qp->attr.dest_qpn, psn, 0, false, false);
+	struct wire_packet *p = rxe_frame(qp, WIRE_RC_ACK, psn, 0);
 
 	if (!p)
 		return;

@@ -236,14 +236,16 @@ static inline bool rxe_is_ethernet(const struct rxe_qp *rq)
 void rxe_qp_error(struct rxe_qp *rq, int event);
 void rxe_qp_flush(struct rxe_qp *rq); /* completes the flush of a QP that entered ERR with writes pending */
 
-/* frame.c: @opcode of a connected queue pair is the one of RC; rxe_frame() adds the transport service */
-struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pkey, u8 opcode, u32 dqpn, u32 psn,
-			      u32 len, bool se, bool ackreq);
+/*
+ * frame.c. rxe_frame: a packet of a connected queue pair to its peer, for @len bytes of payload; @opcode is the one of
+ * RC, to which it adds the transport service. rxe_frame_to: a datagram.
+ */
+struct wire_packet *rxe_frame(struct hca_qp *qp, u8 opcode, u32 psn, u32 len);
+struct wire_packet *rxe_frame_to(struct hca_qp *qp, const struct hca_av *av, u32 dqpn, u8 opcode, u32 psn, u32 len);
 void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len);
 void rxe_payload_zcopy(struct wire_packet *p, const u8 *data, u32 len);
 bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p); /* false: the port is blocked now */
 bool rxe_blocked(const struct rxe *rxe, u8 port);
-u16 rxe_pkey(const struct hca_qp *qp, u16 index);
 
 /* payload.c */
 /* Bytes to write, and the buffer that contains them; NULL: zero-copy payload, which is written at once. */

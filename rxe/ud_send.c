@@ -35,8 +35,9 @@ static void ud_send(struct rxe_qp *rq, struct rxe_wqe *w)
 	struct wire_packet *p;
 
 	w->wr.state = HCA_WQE_SENT;
-	p = rxe_frame(qp, &w->av, rxe_pkey(qp, qp->attr.pkey_index), imm ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY,
-		      w->remote_qpn, rq->req.psn, len, w->wr.flags & HCA_SEND_SOLICITED, false);
+	p = rxe_frame_to(qp, &w->av, w->remote_qpn, imm ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY, rq->req.psn, len);
+	if (p && w->wr.flags & HCA_SEND_SOLICITED)
+		wire_bth_set_se(wire_packet_bth(p));
 	ud_next(rq, w);
 	if (p && len)
 		rxe_payload(p, buf, 0, len);

@@ -151,9 +151,10 @@ static bool is_refused(u64 token)
 static struct wire_packet *forge(u8 opcode, u32 psn, u32 srqn, u32 len)
 {
 	struct hca_qp *qp = hca_qp_lookup(a.hca, a.qpn);
-	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, 0xffff, opcode, qp->attr.dest_qpn, psn, len, false, true);
+	struct wire_packet *p = rxe_frame(qp, opcode, psn, len);
 	struct wire_buf *buf = wire_buf_alloc(len);
 
+	wire_bth_set_ackreq(wire_packet_bth(p));
 	wire_packet_xrceth(p)->srqn = cpu_to_be32(srqn);
 	memset(buf->data, 0x5a, len);
 	rxe_payload(p, buf, 0, len);
@@ -454,11 +455,12 @@ static bool wrong_direction(void)
 	struct wire_packet *p;
 
 	recv_to(&first, 0, 8192, 1);
-	p = rxe_frame(qp, &qp->attr.av, 0xffff, WIRE_RC_SEND_ONLY, qp->attr.dest_qpn, PSN, 0, false, true);
+	p = rxe_frame(qp, WIRE_RC_SEND_ONLY, PSN, 0);
+	wire_bth_set_ackreq(wire_packet_bth(p));
 	wire_packet_xrceth(p)->srqn = cpu_to_be32(first.srqn);
 	wire_send(&b.port, p); /* a request to an initiator */
 	qp = hca_qp_lookup(a.hca, a.qpn);
-	p = rxe_frame(qp, &qp->attr.av, 0xffff, WIRE_RC_ACK, qp->attr.dest_qpn, PSN, 0, false, false);
+	p = rxe_frame(qp, WIRE_RC_ACK, PSN, 0);
 	wire_send(&a.port, p); /* a response to a target */
 	p = forge(WIRE_XRC_SEND_ONLY, PSN, first.srqn, 0);
 	wire_packet_bth(p)->opcode = WIRE_RC_SEND_ONLY;

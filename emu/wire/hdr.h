@@ -142,6 +142,11 @@ static inline bool wire_bth_se(const struct wire_bth *h)
 	return h->flags & WIRE_BTH_SE;
 }
 
+static inline void wire_bth_set_se(struct wire_bth *h)
+{
+	h->flags |= WIRE_BTH_SE;
+}
+
 static inline bool wire_bth_migreq(const struct wire_bth *h)
 {
 	return h->flags & WIRE_BTH_MIGREQ;
@@ -199,6 +204,11 @@ static inline void wire_bth_set_becn(struct wire_bth *h)
 static inline bool wire_bth_ackreq(const struct wire_bth *h)
 {
 	return be32_to_cpu(h->ack_psn) & WIRE_BTH_ACKREQ;
+}
+
+static inline void wire_bth_set_ackreq(struct wire_bth *h)
+{
+	h->ack_psn |= cpu_to_be32(WIRE_BTH_ACKREQ);
 }
 
 static inline u32 wire_bth_psn(const struct wire_bth *h)
