@@ -435,12 +435,14 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
  */
 int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
 int hca_mr_registered(struct hca_ctx *ctx, u32 lkey);
-/*
- * As hca_mr_reg(), for @npages pages of 1 << @page_shift bytes, by their addresses in the DMA space (copied); the
- * region begins at @iova's offset in the first. Addresses are checked at each access.
- */
-int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access, const u64 *pages, u32 npages,
-		     u32 page_shift, u32 *lkey, u32 *rkey);
+/* A region of pages of 1 << @page_shift bytes, which begins at @iova's offset in the first. */
+struct hca_mr_init {
+	u32 pdn, access;
+	u64 iova, len;
+	const u64 *pages; /* their addresses in the DMA space: copied, and checked at each access */
+	u32 npages, page_shift;
+};
+int hca_mr_reg_pages(struct hca_ctx *ctx, const struct hca_mr_init *init, u32 *lkey, u32 *rkey);
 /* A region for REG_MR work requests of up to @max_pages pages; unusable before the first. */
 int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey);
 /* Number of page addresses that the regions of @ctx hold, or may hold after a fast registration. */

@@ -299,7 +299,10 @@ static void check_objects(struct fixture *f)
 	struct fault *ft = arm(f, "refuse object=mr after=1 errno=EFAULT"), *caps;
 	u32 lkey[3], rkey, pdn, fatal = f->events[HCA_EVENT_DEVICE_FATAL];
 	struct hca_soft_cq *cq = NULL;
-	u64 page = 0x1000;
+	const u64 page = 0x1000;
+	const struct hca_mr_init pages = {
+		.pdn = f->pdn, .iova = 0x1000, .len = 64, .pages = &page, .npages = 1, .page_shift = 12
+	};
 
 	row(40, "one region", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[0], &rkey));
 	row(41, "and no more", hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -EFAULT);
@@ -309,7 +312,7 @@ static void check_objects(struct fixture *f)
 	    hca_caps(f->hca)->max_mr == 1 && hca_caps(f->hca)->max_qp == hca_caps_default.max_qp);
 	row(43, "and apply to a guest's regions, too",
 	    hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -ENOMEM &&
-		    hca_mr_reg_pages(f->ctx, f->pdn, 0x1000, 64, 0, &page, 1, 12, &lkey[1], &rkey) == -ENOMEM &&
+		    hca_mr_reg_pages(f->ctx, &pages, &lkey[1], &rkey) == -ENOMEM &&
 		    hca_soft_cq_create(f->ctx, 8, NULL, NULL, &cq) == -ENOMEM);
 	fault_remove(caps);
 	row(44, "until they are cleared", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey));

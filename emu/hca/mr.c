@@ -78,36 +78,36 @@ int hca_mr_registered(struct hca_ctx *ctx, u32 lkey)
 	return k && k->ctx == ctx && k->valid ? 0 : -EFAULT;
 }
 
-int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access, const u64 *pages, u32 npages,
-		     u32 page_shift, u32 *lkey, u32 *rkey)
+int hca_mr_reg_pages(struct hca_ctx *ctx, const struct hca_mr_init *init, u32 *lkey, u32 *rkey)
 {
-	struct hca_pd *pd = hca_pd_get(ctx, pdn);
-	u64 base = access & HCA_ACCESS_ZERO_BASED ? 0 : iova, size;
-	int err = check_access(access);
+	struct hca_pd *pd = hca_pd_get(ctx, init->pdn);
+	u64 base = init->access & HCA_ACCESS_ZERO_BASED ? 0 : init->iova, len = init->len, size;
+	int err = check_access(init->access);
+	u32 n = init->npages;
 	struct hca_key *k;
 
 	if (err)
 		return err;
 	if (!pd || !len || len > ctx->hca->caps.max_mr_size || wraps(base, len))
 		return -EINVAL;
-	if (!npages || npages > MAX_PAGES || page_shift < 6 || page_shift > 31)
+	if (!n || n > MAX_PAGES || init->page_shift < 6 || init->page_shift > 31)
 		return -EINVAL;
-	size = 1ull << page_shift;
-	if (len > npages * size - (base & (size - 1)))
+	size = 1ull << init->page_shift;
+	if (len > n * size - (base & (size - 1)))
 		return -EINVAL;
 	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
 		return err;
-	k->pages = malloc(npages * sizeof(*pages));
+	k->pages = malloc(n * sizeof(*k->pages));
 	if (!k->pages) {
 		hca_key_free(k);
 		return -ENOMEM;
 	}
-	memcpy(k->pages, pages, npages * sizeof(*pages));
-	k->npages = npages;
-	k->page_shift = page_shift;
-	ctx->mr_pages += npages;
-	be_region(k, base, len, access, lkey, rkey);
+	memcpy(k->pages, init->pages, n * sizeof(*k->pages));
+	k->npages = n;
+	k->page_shift = init->page_shift;
+	ctx->mr_pages += n;
+	be_region(k, base, len, init->access, lkey, rkey);
 	return 0;
 }
 

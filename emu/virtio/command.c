@@ -195,6 +195,12 @@ static int collect_pages(struct vdev *d, const struct muslin_mr_reg *cmd, u64 *p
 static int mr_reg(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_mr_reg *cmd = in;
+	struct hca_mr_init init = { .pdn = cmd->pdn,
+				    .access = cmd->access,
+				    .iova = cmd->iova,
+				    .len = cmd->length,
+				    .npages = cmd->npages,
+				    .page_shift = cmd->page_shift };
 	struct muslin_number *a = out;
 	u32 lists = cmd->npages / MUSLIN_LIST_ADDRS + !!(cmd->npages % MUSLIN_LIST_ADDRS);
 	u64 *pages;
@@ -209,9 +215,9 @@ static int mr_reg(struct vdev *d, const void *in, u32 len, void *out)
 		return -ENOMEM;
 	d->bytes += cmd->npages * sizeof(*pages);
 	err = collect_pages(d, cmd, pages);
+	init.pages = pages;
 	if (!err)
-		err = hca_mr_reg_pages(d->verbs.ctx, cmd->pdn, cmd->iova, cmd->length, cmd->access, pages, cmd->npages,
-				       cmd->page_shift, &a->number, &a->arg);
+		err = hca_mr_reg_pages(d->verbs.ctx, &init, &a->number, &a->arg);
 	free(pages);
 	return err;
 }
