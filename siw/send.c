@@ -87,116 +87,13 @@ static bool wqe_fetch(struct siw_qp *sq)
 	return true;
 }
 
-/* Building of FPDUs */
+/* Building of a train */
 
 /* Room for one more FPDU, and for the rest of one that TCP accepts partly. */
 static bool train_has_room(const struct siw_qp *sq, const struct siw_train *t)
 {
 	return !t->full && SIW_OUT - sq->out_at - sq->out_len >= 2 * SIW_FPDU_OUT &&
 	       t->nfpdus < (sq->one_fpdu ? 1 : SIW_TRAIN);
-}
-
-/*
- * Reserves an FPDU of @hdr bytes of headers and @payload bytes; the caller fills both. Room for its markers is reserved
- * before it until fpdus_seal(). @direct: the payload is not copied to the buffer.
- */
-static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload, bool direct)
-{
-	u32 ulpdu = hdr - IWARP_LEN_SIZE + payload, len = iwarp_fpdu_len(ulpdu), here = direct ? 0 : payload,
-	    markers = sq->terms.mark_out ? siw_marker_bytes(sq->pos.built, len) : 0;
-	u8 *room = sq->out + sq->out_at + sq->out_len, *at = room + markers;
-	struct iwarp_ctrl *c = &iwarp_hdr(at)->ctrl;
-
-	memset(at, 0, hdr);
-	memset(at + hdr + here, 0, iwarp_pad(ulpdu) + IWARP_CRC_SIZE);
-	c->len = cpu_to_be16((u16)ulpdu);
-	c->ddp = ddp | DDP_VERSION;
-	c->rdmap = RDMAP_VERSION | opcode;
-	iwarp_hdr(room)->ctrl.len = c->len;
-	sq->out_len += len - payload + here + markers;
-	sq->pos.built += len + markers;
-	sq->pos.fpdus++;
-	siw_count(sq, SIW_CTR_FPDU_SENT);
-	return at;
-}
-
-/*
- * The payload is complete: inserts markers into all FPDUs from @from on, and sets their CRCs. A fault may truncate one.
- */
-static void fpdus_seal(struct siw_qp *sq, u32 from)
-{
-	u8 *p = sq->out + from, *end = sq->out + sq->out_at + sq->out_len;
-
-	if (siw_may_split(sq) && !sq->terms.mark_out)
-		return;
-	while (p < end) {
-		u32 len = iwarp_fpdu_len(be16_to_cpu(iwarp_hdr(p)->ctrl.len)), body;
-		u64 pos = sq->pos.built - (u64)(end - p);
-		__le32 crc;
-
-		if (sq->terms.mark_out) {
-			siw_marker_insert(p, pos, len);
-			len += siw_marker_bytes(pos, len);
-		}
-		body = len - IWARP_CRC_SIZE;
-		crc = iwarp_crc(p, body, sq->terms.crc);
-		memcpy(p + body, &crc, sizeof(crc));
-		if (unlikely(!fault_set_empty(&sq->siw->faults)))
-			len = siw_fault_sent(sq, len);
-		siw_capture(sq->siw, &sq->local, &sq->remote, &sq->seq, p, len, true);
-		p += len;
-		if (unlikely(sq->cut)) {
-			sq->out_len = (u32)(p - sq->out) - sq->out_at;
-			return;
-		}
-	}
-}
-
-static u8 send_opcode(const struct siw_wqe *w)
-{
-	bool se = w->wr.flags & HCA_SEND_SOLICITED;
-
-	if (w->wr.opcode == HCA_WR_SEND_WITH_INV)
-		return se ? RDMAP_SEND_SE_INV : RDMAP_SEND_INV;
-	return se ? RDMAP_SEND_SE : RDMAP_SEND;
-}
-
-static u8 *send_build(struct siw_qp *sq, const struct siw_wqe *w, u32 mo, u32 len, bool last, bool direct)
-{
-	u8 *at = fpdu_start(sq, last ? DDP_LAST : 0, send_opcode(w), sizeof(struct iwarp_untagged), len, direct);
-	struct iwarp_untagged *u = &iwarp_hdr(at)->untagged;
-
-	u->inv_stag = cpu_to_be32(w->wr.opcode == HCA_WR_SEND_WITH_INV ? w->wr.imm : 0);
-	u->qn = cpu_to_be32(DDP_QN_SEND);
-	u->msn = cpu_to_be32(sq->pos.msn[DDP_QN_SEND]);
-	u->mo = cpu_to_be32(mo);
-	if (last)
-		sq->pos.msn[DDP_QN_SEND]++;
-	return at + sizeof(*u);
-}
-
-static u8 *tagged_build(struct siw_qp *sq, u8 opcode, u32 stag, u64 to, u32 len, bool last, bool direct)
-{
-	u8 *at = fpdu_start(sq, DDP_TAGGED | (last ? DDP_LAST : 0), opcode, sizeof(struct iwarp_tagged), len, direct);
-	struct iwarp_tagged *t = &iwarp_hdr(at)->tagged;
-
-	t->stag = cpu_to_be32(stag);
-	t->to = cpu_to_be64(to);
-	return at + sizeof(*t);
-}
-
-static void read_request_build(struct siw_qp *sq, const struct siw_wqe *w)
-{
-	struct iwarp_read *r =
-		&iwarp_hdr(fpdu_start(sq, DDP_LAST, RDMAP_READ_REQUEST, sizeof(struct iwarp_read), 0, false))->read;
-
-	r->u.qn = cpu_to_be32(DDP_QN_READ);
-	r->u.msn = cpu_to_be32(sq->pos.msn[DDP_QN_READ]++);
-	r->sink_stag = cpu_to_be32(w->wr.num_sge ? w->wr.sge[0].lkey : 0);
-	r->sink_to = cpu_to_be64(w->wr.num_sge ? w->wr.sge[0].addr : 0);
-	r->size = cpu_to_be32(w->wr.length);
-	r->source_stag = cpu_to_be32(w->wr.rkey);
-	r->source_to = cpu_to_be64(w->wr.remote_addr);
 }
 
 /* The start of an FPDU, for its rollback if the payload cannot be read. */
@@ -250,8 +147,8 @@ static void build_data(struct siw_qp *sq, struct siw_train *t, struct siw_wqe *w
 
 	if (!train_takes(sq, t, pieces, !whole && len))
 		return;
-	at = send ? send_build(sq, w, done, len, last, pieces > 0)
-		  : tagged_build(sq, RDMAP_WRITE, w->wr.rkey, w->wr.remote_addr + done, len, last, pieces > 0);
+	at = send ? siw_fpdu_send(sq, w, done, len, last, pieces > 0)
+		  : siw_fpdu_tagged(sq, RDMAP_WRITE, w->wr.rkey, w->wr.remote_addr + done, len, last, pieces > 0);
 
 	if (whole)
 		memcpy(at, whole + done, len);
@@ -282,7 +179,7 @@ static void build_read(struct siw_qp *sq, struct siw_wqe *w)
 		w->wr.status = HCA_WC_LOC_PROT_ERR;
 		return;
 	}
-	read_request_build(sq, w);
+	siw_fpdu_read_request(sq, w);
 	sq->pos.reads_out++;
 	w->wr.state = HCA_WQE_SENT;
 	sq->pos.wq_next++;
@@ -338,7 +235,7 @@ static bool build_response(struct siw_qp *sq, struct siw_train *t)
 
 	if (!train_takes(sq, t, pieces, len))
 		return true;
-	at = tagged_build(sq, RDMAP_READ_RESPONSE, r->sink_stag, r->sink_to + done, len, last, pieces > 0);
+	at = siw_fpdu_tagged(sq, RDMAP_READ_RESPONSE, r->sink_stag, r->sink_to + done, len, last, pieces > 0);
 
 	if (pieces < 0 || (!pieces && siw_mem_read(sq, &mem, done, len, at))) {
 		fpdu_rollback(sq, &b);
@@ -384,28 +281,6 @@ static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 	return 1;
 }
 
-/* The source of the oldest READ response cannot be read any more: the Terminate has the headers of the READ request. */
-static void response_fail(struct siw_qp *sq)
-{
-	const struct siw_read *r = &sq->reads[sq->pos.rd_tail % SIW_READS];
-	const struct iwarp_read request = {
-		.u = { .c = { .len = cpu_to_be16(sizeof(request) - IWARP_LEN_SIZE),
-			      .ddp = DDP_LAST | DDP_VERSION,
-			      .rdmap = RDMAP_VERSION | RDMAP_READ_REQUEST },
-		       .qn = cpu_to_be32(DDP_QN_READ),
-		       .msn = cpu_to_be32(sq->pos.rd_tail + 1) },
-		.sink_stag = cpu_to_be32(r->sink_stag),
-		.sink_to = cpu_to_be64(r->sink_to),
-		.size = cpu_to_be32(r->length),
-		.source_stag = cpu_to_be32(r->source_stag),
-		.source_to = cpu_to_be64(r->source_to),
-	};
-	struct siw_segment of = { .len = sizeof(request) };
-
-	memcpy(of.hdr, &request, sizeof(request));
-	siw_terminate(sq, RDMAP_ERR_STAG, &of, HCA_EVENT_QP_ACCESS_ERR);
-}
-
 /* Fills buffer and train. False: the stream is closed. */
 static bool train_build(struct siw_qp *sq, struct siw_train *t)
 {
@@ -431,9 +306,9 @@ static bool train_build(struct siw_qp *sq, struct siw_train *t)
 		fpdus_discard(sq, from);
 		return false;
 	}
-	fpdus_seal(sq, from);
+	siw_fpdus_seal(sq, from);
 	if (more < 0 && !t->nfpdus) { /* else the FPDUs before it are sent first */
-		response_fail(sq);
+		siw_terminate_read(sq);
 		return false;
 	}
 	return true;
@@ -453,7 +328,7 @@ static int payload_loaded(struct siw_qp *sq)
 		fpdus_discard(sq, sq->load_from);
 		return -1;
 	}
-	fpdus_seal(sq, sq->load_from);
+	siw_fpdus_seal(sq, sq->load_from);
 	return 1;
 }
 
@@ -472,14 +347,14 @@ void siw_send_rtr(struct siw_qp *sq)
 	u32 from = sq->out_at + sq->out_len;
 
 	if (t->rtr_zero) {
-		send_build(sq, &(struct siw_wqe){ .wr.opcode = HCA_WR_SEND }, 0, 0, true, false);
+		siw_fpdu_send(sq, &(struct siw_wqe){ .wr.opcode = HCA_WR_SEND }, 0, 0, true, false);
 	} else if (t->rtr_write) {
-		tagged_build(sq, RDMAP_WRITE, 0, 0, 0, true, false);
+		siw_fpdu_tagged(sq, RDMAP_WRITE, 0, 0, 0, true, false);
 	} else if (t->rtr_read) {
-		read_request_build(sq, &(struct siw_wqe){ .wr.opcode = HCA_WR_RDMA_READ });
+		siw_fpdu_read_request(sq, &(struct siw_wqe){ .wr.opcode = HCA_WR_RDMA_READ });
 		sq->rtr_out = true;
 	}
-	fpdus_seal(sq, from);
+	siw_fpdus_seal(sq, from);
 }
 
 /* Arms EPOLLOUT. */
@@ -561,7 +436,7 @@ static bool efault_fpdu_find(struct siw_qp *sq, const struct siw_train *t)
 		t->fpdu[0].wqe->wr.status = HCA_WC_LOC_PROT_ERR;
 		return !head_failed(sq);
 	}
-	response_fail(sq);
+	siw_terminate_read(sq);
 	return false;
 }
 
@@ -581,18 +456,6 @@ bool siw_send_done(struct siw_qp *sq, struct siw_train *t, ssize_t n)
 	return !head_failed(sq) && !sq->epollout;
 }
 
-/* One system call; TCP may accept a part of the bytes. */
-static ssize_t stream_write(int fd, struct iovec *iov, u32 n)
-{
-	const struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
-	ssize_t took;
-
-	do
-		took = sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (took < 0 && errno == EINTR);
-	return took < 0 ? -errno : took;
-}
-
 bool siw_send_run(struct siw_qp *sq)
 {
 	static struct siw_train train;
@@ -600,62 +463,7 @@ bool siw_send_run(struct siw_qp *sq)
 
 	for (round = 0; round < SIW_ROUNDS; round++)
 		if (siw_send_prepare(sq, &train) <= 0 ||
-		    !siw_send_done(sq, &train, stream_write(sq->fd.fd, train.iov, train.niov)))
+		    !siw_send_done(sq, &train, siw_socket_send(sq->fd.fd, train.iov, train.niov)))
 			return false;
 	return true;
-}
-
-/* Sends the buffer until the socket is full. */
-static void out_flush(struct siw_qp *sq)
-{
-	struct iovec iov = { sq->out + sq->out_at, sq->out_len };
-	ssize_t n = sq->out_len ? stream_write(sq->fd.fd, &iov, 1) : 0;
-
-	n = max(n, (ssize_t)0);
-	sq->sent += (u64)n;
-	sq->siw->counter[SIW_CTR_BYTES_SENT] += (u64)n;
-	sq->out_at += (u32)n;
-	sq->out_len -= (u32)n;
-}
-
-/* HdrCt by error (RFC 5040, 4.8): headers of an unknown layout are not returned, nor those of errors without a segment. */
-static u8 terminate_headers(enum iwarp_error err, const struct siw_segment *of)
-{
-	u8 layer = (u8)(err >> 12);
-
-	if (!of->len || layer > 1 || err == RDMAP_ERR_CATASTROPHIC || err == RDMAP_ERR_VERSION ||
-	    err == RDMAP_ERR_OPCODE || err == DDP_ERR_T_VERSION || err == DDP_ERR_U_VERSION)
-		return 0;
-	return TERM_LENGTH | TERM_DDP | (!layer && of->len == sizeof(struct iwarp_read) ? TERM_RDMAP : 0);
-}
-
-void siw_terminate(struct siw_qp *sq, enum iwarp_error err, const struct siw_segment *of, int event)
-{
-	static const struct siw_segment none;
-	const struct siw_segment *segment = of ? of : &none;
-	u8 headers = terminate_headers(err, segment);
-	u32 more = !headers               ? 0
-		   : headers & TERM_RDMAP ? segment->len
-					  : min((u32)segment->len, (u32)sizeof(struct iwarp_untagged));
-
-	siw_send_unload(sq);
-	if (sq->fd.fd >= 0)
-		out_flush(sq);
-	if (sq->fd.fd >= 0 && !sq->out_len && !sq->cut) { /* else the Terminate would be inside another FPDU */
-		struct iwarp_terminate *t =
-			&iwarp_hdr(fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), more, false))->terminate;
-
-		t->u.qn = cpu_to_be32(DDP_QN_TERMINATE);
-		t->u.msn = cpu_to_be32(sq->pos.msn[DDP_QN_TERMINATE]);
-		t->layer_type = (u8)(err >> 8);
-		t->code = (u8)err;
-		t->headers = headers;
-		if (more)
-			memcpy(t + 1, segment->hdr, more);
-		fpdus_seal(sq, sq->out_at);
-		out_flush(sq);
-		if (!sq->out_len)
-			siw_count(sq, SIW_CTR_TERMINATE_SENT);
-	}
-	siw_qp_close(sq, -EPROTO, event);
 }

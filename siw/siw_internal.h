@@ -280,6 +280,7 @@ void siw_socket_reset(int fd);                                                  
  * SIW_SEGMENT.
  */
 u32 siw_socket_segment(int fd);
+ssize_t siw_socket_send(int fd, struct iovec *iov, u32 n); /* bytes that TCP has accepted, or -errno */
 
 /* capture.c */
 void siw_capture_frame(struct siw *siw, const struct hca_iw_addr *from, const struct hca_iw_addr *to,
@@ -309,6 +310,18 @@ void siw_train_end(struct siw_qp *sq, struct siw_train *t);
 void siw_train_sent(struct siw_qp *sq, struct siw_train *t, u32 bytes);
 void siw_train_rewind(struct siw_qp *sq, const struct siw_pos *pos);
 
+/*
+ * fpdu.c. siw_fpdu_start: reserves an FPDU of @hdr bytes of headers and @payload bytes; the caller fills both. Room for
+ * its markers is reserved before it until siw_fpdus_seal(). @direct: the payload is not copied to the buffer.
+ * siw_fpdu_send and siw_fpdu_tagged return where the payload begins. siw_fpdus_seal: the payload of all FPDUs from
+ * @from on is complete: inserts their markers and sets their CRCs. A fault may truncate one.
+ */
+u8 *siw_fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload, bool direct);
+u8 *siw_fpdu_send(struct siw_qp *sq, const struct siw_wqe *w, u32 mo, u32 len, bool last, bool direct);
+u8 *siw_fpdu_tagged(struct siw_qp *sq, u8 opcode, u32 stag, u64 to, u32 len, bool last, bool direct);
+void siw_fpdu_read_request(struct siw_qp *sq, const struct siw_wqe *w);
+void siw_fpdus_seal(struct siw_qp *sq, u32 from);
+
 /* send.c */
 /*
  * Build the next FPDUs: 1: something to send, 0: nothing, -1: the stream is closed. Then report that TCP has accepted
@@ -325,11 +338,14 @@ void siw_send_complete(struct siw_qp *sq);
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq);
 /* The oldest request that has not been sent or, a READ, responded to; NULL: none. Those before it will complete. */
 struct hca_wqe *siw_send_oldest(struct siw_qp *sq);
+
 /*
- * Sends a Terminate (RFC 5040, 7) if the socket accepts it, and closes the stream. @of: the segment in error; NULL: none
- * is.
+ * terminate.c. siw_terminate: sends a Terminate if the socket accepts it, and closes the stream. @of: the segment in
+ * error; NULL: none is. siw_terminate_read: the source of the oldest READ response cannot be read any more: the
+ * Terminate has the headers of the READ request.
  */
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, const struct siw_segment *of, int event);
+void siw_terminate_read(struct siw_qp *sq);
 
 /* uring.c */
 struct siw_uring_queue *siw_uring_create(struct siw *siw); /* NULL: not permitted */

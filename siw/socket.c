@@ -121,3 +121,14 @@ void siw_socket_reset(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(fd);
 }
+
+ssize_t siw_socket_send(int fd, struct iovec *iov, u32 n)
+{
+	const struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t took;
+
+	do
+		took = sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (took < 0 && errno == EINTR);
+	return took < 0 ? -errno : took;
+}
