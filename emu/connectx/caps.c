@@ -19,7 +19,8 @@ enum {
 };
 
 #define REG_WRITE 0  /* modifier of ACCESS_REG */
-#define PCAP_MASK 20 /* bytes, in the command */
+#define PCAP_PORT 17 /* bytes, in the command */
+#define PCAP_MASK 20
 
 /*
  * log2, rounded down. If a fault sets a limit to 0, the driver reads a limit of 1, and the command to create that one
@@ -199,6 +200,8 @@ int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 reg = (u32)cx_get(c->in, access_register_in, register_id);
 
+	if (reg == REG_PCAP && c->in[PCAP_PORT] != 1)
+		return CX_BAD_PARAM;
 	if (reg == REG_PCAP && c->op_mod == REG_WRITE)
 		return pcap_write(d, c);
 	return reg == REG_HOST_ENDIANNESS || reg == REG_PCAP || reg == REG_NODE_DESC ? CX_OK : CX_BAD_PARAM;

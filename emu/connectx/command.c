@@ -293,6 +293,39 @@ static const struct {
 	{ 0x80f, "DEALLOC_XRCD", dealloc_xrcd, 8, 8, INITIALIZED },
 };
 
+/*
+ * Fields that name a port, a virtual port or a function. The function has one port, number 1, which a driver need not name
+ * where the field is for adapters of two ports; it manages no other function or virtual port (vport_group_manager is 0).
+ */
+static const struct {
+	u16 op;
+	struct wire_field field;
+	u8 least, most;
+} selectors[] = {
+	{ 0x100, CX_FIELD(query_hca_cap_in, other_function), 0, 0 },
+	{ 0x104, CX_FIELD(enable_hca_in, function_id), 0, 0 },
+	{ 0x105, CX_FIELD(disable_hca_in, function_id), 0, 0 },
+	{ 0x107, CX_FIELD(query_pages_in, function_id), 0, 0 },
+	{ 0x108, CX_FIELD(manage_pages_in, function_id), 0, 0 },
+	{ 0x109, CX_FIELD(set_hca_cap_in, other_function), 0, 0 },
+	{ 0x50d, CX_FIELD(mad_ifc_in, port), 1, 1 },
+	{ 0x762, CX_FIELD(query_hca_vport_context_in, other_vport), 0, 0 },
+	{ 0x762, CX_FIELD(query_hca_vport_context_in, port_num), 0, 1 },
+};
+
+static bool selects_this_function(const struct cx_cmd *c)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(selectors); i++) {
+		u64 v = wire_get(c->in, selectors[i].field);
+
+		if (selectors[i].op == c->op && (v < selectors[i].least || v > selectors[i].most))
+			return false;
+	}
+	return true;
+}
+
 u32 cx_command_total(void)
 {
 	return ARRAY_SIZE(commands);
@@ -349,6 +382,8 @@ static int command_run(struct connectx *d, const struct cx_cmd *c)
 			return CX_BAD_OUTP_LEN;
 		if (hca_phase(d) < commands[i].from)
 			return CX_BAD_SYS_STATE;
+		if (!selects_this_function(c))
+			return CX_BAD_PARAM;
 		return status_of(commands[i].fn(d, c));
 	}
 	cx_count(d, CX_CTR_UNKNOWN_COMMANDS);

@@ -65,6 +65,7 @@ static void commands(void)
 	row(130, "an ISSI that QUERY_ISSI does not report", driver_command(&d, 0x10b, 0, 16, 16) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
 	row(144, "INIT_HCA", !driver_command(&d, 0x102, 0, 16, 16));
+	cx_set(d.in, mad_ifc_in, port, 1);
 	d.in[17] = 1;
 	d.in[19] = 1;
 	row(10, "MAD_IFC",
@@ -72,6 +73,44 @@ static void commands(void)
 	d.in[17] = 9;
 	row(11, "a MAD without a response",
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
+}
+
+/* Commands on another port, virtual port or function than the driver's own, after the same of its own. */
+static void selectors(void)
+{
+	static const struct {
+		u16 op, modifier;
+		const char *name;
+		struct wire_field field;
+		u8 own, other;
+	} fields[] = {
+		{ 0x50d, 0, "MAD_IFC of port", CX_FIELD(mad_ifc_in, port), 1, 0 },
+		{ 0x50d, 0, "MAD_IFC of port", CX_FIELD(mad_ifc_in, port), 1, 2 },
+		{ 0x762, 0, "HCA vport context of port", CX_FIELD(query_hca_vport_context_in, port_num), 0, 2 },
+		{ 0x762, 0, "HCA vport context of port", CX_FIELD(query_hca_vport_context_in, port_num), 1, 15 },
+		{ 0x762, 0, "HCA vport context", CX_FIELD(query_hca_vport_context_in, other_vport), 0, 1 },
+		{ 0x100, 1, "capabilities", CX_FIELD(query_hca_cap_in, other_function), 0, 1 },
+		{ 0x109, 0, "SET_HCA_CAP", CX_FIELD(set_hca_cap_in, other_function), 0, 1 },
+		{ 0x107, 1, "pages", CX_FIELD(query_pages_in, function_id), 0, 1 },
+		{ 0x108, 1, "MANAGE_PAGES", CX_FIELD(manage_pages_in, function_id), 0, 1 },
+		{ 0x104, 0, "ENABLE_HCA", CX_FIELD(enable_hca_in, function_id), 0, 1 },
+		{ 0x805, 1, "PCAP of port", { 16 * 8 + 8, 8 }, 1, 0 }, /* in the register */
+		{ 0x805, 0, "PCAP of port", { 16 * 8 + 8, 8 }, 1, 2 },
+		{ 0x105, 0, "DISABLE_HCA", CX_FIELD(disable_hca_in, function_id), 0, 1 },
+	};
+	u32 i, other;
+
+	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+		for (other = 0; other < 2; other++) {
+			memset(d.in, 0, sizeof(d.in));
+			d.in[17] = fields[i].op == 0x50d; /* the management class of a MAD */
+			cx_set(d.in, access_register_in, register_id, fields[i].op == 0x805 ? 0x5001 : 0);
+			wire_set(d.in, fields[i].field, other ? fields[i].other : fields[i].own);
+			row_of(fields[i].name, other ? "of another" : "its own",
+			       driver_command(&d, fields[i].op, fields[i].modifier, CX_BYTES_create_qp_in,
+					      CX_BYTES_query_hca_cap_out) == (other ? CX_BAD_PARAM : CX_OK));
+		}
+	}
 }
 
 /* Entries of the command queue and their mailboxes that violate the format. */
@@ -116,6 +155,7 @@ static int pcap_write(u32 mask)
 {
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, access_register_in, register_id, 0x5001);
+	d.in[17] = 1; /* local port */
 	wire_store(d.in + 20, 4, mask);
 	return driver_command(&d, 0x805, 0, 32, 32);
 }
@@ -845,6 +885,7 @@ int main(void)
 	}
 	segment();
 	commands();
+	selectors();
 	invalid_entries();
 	create_objects();
 	data();

@@ -10,6 +10,10 @@
 
 /* F(format, field, bit, width); A: the first element of an array */
 #define CX_FIELDS(F, A)                                                    \
+	F(enable_hca_in, function_id, 0x50, 16)                            \
+	F(disable_hca_in, function_id, 0x50, 16)                           \
+	F(query_pages_in, function_id, 0x50, 16)                           \
+	F(manage_pages_in, function_id, 0x50, 16)                          \
 	F(query_pages_out, num_pages, 0x60, 32)                            \
 	F(alloc_uar_out, uar, 0x48, 24)                                    \
 	F(dealloc_uar_in, uar, 0x48, 24)                                   \
@@ -171,10 +175,13 @@
 	F(ads, rgid_rip, 0x80, 128)                                        \
 	F(ads, sl, 0x124, 4)                                               \
 	F(ads, vhca_port_num, 0x128, 8)                                    \
+	F(mad_ifc_in, port, 0x58, 8)                                       \
 	F(mad_ifc_in, mad, 0x80, 2048)                                     \
 	F(mad_ifc_out, response_mad_packet, 0x80, 2048)                    \
 	F(attach_to_mcg_in, qpn, 0x48, 24)                                 \
 	F(attach_to_mcg_in, multicast_gid, 0x80, 128)                      \
+	F(query_hca_vport_context_in, other_vport, 0x40, 1)                \
+	F(query_hca_vport_context_in, port_num, 0x4c, 4)                   \
 	F(query_hca_vport_context_out, hca_vport_context, 0x80, 4096)      \
 	F(hca_vport_context, has_smi, 0x101, 1)                            \
 	F(hca_vport_context, port_physical_state, 0x110, 4)                \
@@ -250,6 +257,8 @@
 	F(cmd_hca_cap, log_bf_reg_size, 0x26b, 5)                          \
 	F(cmd_hca_cap, log_uar_page_sz, 0x490, 16)                         \
 	F(cmd_hca_cap, num_of_uars_per_page, 0x520, 32)                    \
+	F(query_hca_cap_in, other_function, 0x40, 1)                       \
+	F(set_hca_cap_in, other_function, 0x40, 1)                         \
 	F(set_hca_cap_in, capability, 0x80, 32768)                         \
 	F(set_issi_in, current_issi, 0x50, 16)                             \
 	F(query_issi_out, current_issi, 0x50, 16)                          \
