@@ -128,6 +128,14 @@ static bool entries_fit(const struct hca_mkey *m, u64 first, u64 n)
 	return first <= end && n <= end - first;
 }
 
+/* Whether the guest's limit permits the memory for @n entries of the key, some of which it may have. */
+static bool entries_left(const struct connectx *d, u32 key, u32 n)
+{
+	struct hca_mkey m;
+
+	return !hca_mkey_query(d->verbs.ctx, key, &m) && (n <= m.allocated || cx_pages_left(d, n - m.allocated));
+}
+
 /* Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. */
 static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes,
 		       u64 extent)
@@ -142,7 +150,7 @@ static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u3
 	if (first >= m->entries)
 		return 0;
 	n = min(n, m->entries - first);
-	if (!cx_pages_left(d, m->entries))
+	if (!entries_left(d, key, m->kind == HCA_MKEY_PAGES ? m->entries : first + n))
 		return -ENOMEM;
 	if (m->kind == HCA_MKEY_PAGES) {
 		pages_in(e.page, raw, n);
@@ -160,7 +168,7 @@ static int mkey_reserve(struct connectx *d, u32 key, const struct hca_mkey *m)
 
 	if (m->kind != HCA_MKEY_PAGES)
 		return 0;
-	return cx_pages_left(d, m->entries) ? hca_mkey_set_pages(d->verbs.ctx, key, 0, &none, 0) : -ENOMEM;
+	return entries_left(d, key, m->entries) ? hca_mkey_set_pages(d->verbs.ctx, key, 0, &none, 0) : -ENOMEM;
 }
 
 /* ---- commands ---- */

@@ -466,6 +466,48 @@ static void lists(void)
 	row(105, "of a key without local read", is_failed(listed(LW, at, 32, 32, at)) && umr_again());
 }
 
+/* Has room for @n page addresses left of those that the adapter keeps for a guest. Returns how many it has less. */
+static u64 pages_fill(u64 n)
+{
+	u64 less = CX_PAGES_MAX - d.dev->pages - hca_mr_pages(d.dev->verbs.ctx) - n;
+
+	d.dev->pages += less;
+	return less;
+}
+
+/* A guest at its limit changes the entries of keys that have memory for them, and gets none for others. */
+static void limit(void)
+{
+	struct request r = { .octowords = 4, .mask = LEN | START | FREE, .len = 8 };
+	u32 pages, others, ranges;
+	u64 less;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(110, "a key of pages", !driver_mkey(&d, 1, true, BASE, 8, 64, &pages));
+	memset(d.in, 0, sizeof(d.in));
+	driver_mkey(&d, 1, false, 0, 0, 64, &others);
+	cx_set(d.in, create_mkey_in, translations_octword_actual_size, 0);
+	row(111, "another, whose pages were never set", !driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16));
+	others = (u32)cx_get(d.out, create_mkey_out, mkey_index) << 8 | 0x5a;
+	memset(d.in, 0, sizeof(d.in));
+	driver_data(cx_ptr(d.in, create_mkey_in, klm_pas_mtt), 8, d.lkey, driver_addr(AT_DATA));
+	row(112, "a key of ranges, of which one is set", !driver_mkey(&d, 2, true, BASE, 8, 4, &ranges) && pair());
+	less = pages_fill(16);
+	r.key = pages;
+	row(113, "pages of the first are set", is_done(request_run(&r)));
+	r.key = others;
+	row(114, "not those of the second", is_failed(request_run(&r)) && umr_again());
+	r.key = ranges;
+	r.octowords = 1;
+	r.entry[0].bytes = 8;
+	r.entry[0].lkey = d.lkey;
+	r.entry[0].addr = driver_addr(AT_DATA);
+	row(115, "the range of the third", is_done(request_run(&r)));
+	d.dev->pages += 16;
+	row(116, "however little is left", is_done(request_run(&r)));
+	d.dev->pages -= 16 + less;
+}
+
 /* Keys of ranges that all have the same size (KSM, access mode 3) need the capability fixed_buffer_size. */
 static void modes(void)
 {
@@ -505,6 +547,7 @@ int main(void)
 	rights();
 	local_read();
 	lists();
+	limit();
 	not_enabled();
 	client_close(&d.c);
 	driver_destroy(&d);

@@ -471,6 +471,7 @@ struct hca_mkey {
 	u32 access; /* enum hca_access; remote rights without local ones are possible */
 	u64 base, len;
 	u32 page_shift;
+	u32 allocated; /* by hca_mkey_query(): entries for which it has memory, as counted by hca_mr_pages() */
 };
 int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key);
 int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m);

@@ -179,6 +179,7 @@ int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m)
 		.base = k->base,
 		.len = k->len,
 		.page_shift = k->page_shift,
+		.allocated = k->npages,
 	};
 	return 0;
 }
