@@ -295,11 +295,13 @@ static inline void hca_dma_order(void)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 /*
- * Copies @len bytes at @off of the list's memory from or to @buf without key checks: for a driver that owns all of the
- * context's memory, whose functions must never return -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.
+ * Copies @len bytes at @off of the list's memory from or to @buf, for a front end's own queue pair of the PD: its L_Keys
+ * are checked. The context's hca_dma_ops must never return -EAGAIN. 0, or -EFAULT: a key does not permit it, the memory
+ * cannot be reached, or the list is shorter.
  */
 struct hca_sge;
-int hca_sge_copy(struct hca_ctx *ctx, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write);
+int hca_sge_copy(struct hca_ctx *ctx, u32 pdn, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len,
+		 bool write);
 
 /*
  * A move that may take long, between segments of application memory and @data, where the bytes of all segments are
@@ -408,6 +410,8 @@ int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes);
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
 bool hca_pd_exists(struct hca_ctx *ctx, u32 pdn);
+/* Adds @by (1 or -1) to the number of the front end's own queue pairs that use it. -EINVAL: it does not exist. */
+int hca_pd_use(struct hca_ctx *ctx, u32 pdn, int by);
 
 /* Attributes of an object for rdma(8) (resource.c). Numbers are the adapter's; 0 and no users: no such object. */
 struct hca_resource {

@@ -85,6 +85,9 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 void hca_key_free(struct hca_key *k);
 struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index only: the variant may be stale */
 struct hca_key *hca_key_find(struct hca *hca, u32 key); /* by index and variant */
+/* hca_key_local() of a queue pair of this context and PD. */
+int hca_key_of_pd(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 va, u32 len, u32 access,
+		  struct hca_span *span);
 
 /* mw.c */
 void hca_mw_unbind(struct hca_key *k);

@@ -225,18 +225,18 @@ static int translate(const struct hca_key *k, u64 va, u32 len, u32 access, struc
 	return 1;
 }
 
-static int key_of_pd(struct hca_qp *qp, const struct hca_pd *pd, u32 lkey, u64 va, u32 len, u32 access,
-		     struct hca_span *span)
+int hca_key_of_pd(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 va, u32 len, u32 access,
+		  struct hca_span *span)
 {
 	const struct hca_key *k;
 
 	if (!len)
 		return 0;
-	k = hca_key_find(qp->hca, lkey);
+	k = hca_key_find(ctx->hca, lkey);
 	if (unlikely(!k || !k->valid || k->kind != HCA_KEY_MR))
 		return HCA_KEY_INVALID;
 	if (unlikely(k->pd != pd))
-		return k->ctx == qp->ctx ? HCA_KEY_PD : HCA_KEY_INVALID;
+		return k->ctx == ctx ? HCA_KEY_PD : HCA_KEY_INVALID;
 	if (unlikely(!in_range(k, va, len)))
 		return HCA_KEY_BOUNDS;
 	if (unlikely(access & ~k->access))
@@ -246,12 +246,12 @@ static int key_of_pd(struct hca_qp *qp, const struct hca_pd *pd, u32 lkey, u64 v
 
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
-	return key_of_pd(qp, qp->pd, lkey, va, len, access, span);
+	return hca_key_of_pd(qp->ctx, qp->pd, lkey, va, len, access, span);
 }
 
 int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
-	return key_of_pd(qp, qp->srq ? qp->srq->pd : hca_qp_pd(qp), lkey, va, len, access, span);
+	return hca_key_of_pd(qp->ctx, qp->srq ? qp->srq->pd : hca_qp_pd(qp), lkey, va, len, access, span);
 }
 
 /* Type 1 windows and regions are checked by PD, type 2B windows by PD and QP (10.6.7). */

@@ -17,6 +17,16 @@ bool hca_pd_exists(struct hca_ctx *ctx, u32 pdn)
 	return hca_pd_get(ctx, pdn);
 }
 
+int hca_pd_use(struct hca_ctx *ctx, u32 pdn, int by)
+{
+	struct hca_pd *pd = hca_pd_get(ctx, pdn);
+
+	if (!pd)
+		return -EINVAL;
+	pd->users += (u32)by;
+	return 0;
+}
+
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
 {
 	int err = hca_may_create(ctx->hca, HCA_OBJECT_PD, ctx->hca->pds.used, ctx->hca->caps.max_pd);

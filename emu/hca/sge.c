@@ -113,25 +113,45 @@ int hca_mem_direct(const struct hca_mem *m, u32 off, u32 len, struct iovec *iov,
 	return n ? n : (int)pieces;
 }
 
-int hca_sge_copy(struct hca_ctx *ctx, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write)
+/* Copies the first part of @len bytes at @va of the key. Returns its length, or -EFAULT. */
+static int key_copy(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 va, void *buf, u32 len, bool write)
 {
 	const struct hca_dma_ops *ops = ctx->dma;
+	u32 access = write ? HCA_ACCESS_LOCAL_WRITE : HCA_ACCESS_LOCAL_READ;
+	struct hca_dma_seg seg[HCA_MAX_SPANS];
+	struct hca_span span[HCA_MAX_SPANS];
+	int n = hca_key_of_pd(ctx, pd, lkey, va, len, access, span), i;
+	u32 done = 0;
 
-	for (; n && len; n--, sge++) {
-		struct hca_dma_seg seg;
+	for (i = 0; i < n; i++) {
+		seg[i] = (struct hca_dma_seg){ span[i].addr, span[i].len, (u8 *)buf + done };
+		done += span[i].len;
+	}
+	if (n <= 0 || (write ? ops->write(ctx->dma_ctx, seg, (u32)n) : ops->read(ctx->dma_ctx, seg, (u32)n)))
+		return -EFAULT;
+	return (int)done;
+}
+
+int hca_sge_copy(struct hca_ctx *ctx, u32 pdn, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len,
+		 bool write)
+{
+	const struct hca_pd *pd = hca_pd_get(ctx, pdn);
+
+	while (n && len) {
+		int got;
 
 		if (off >= sge->length) {
 			off -= sge->length;
+			sge++;
+			n--;
 			continue;
 		}
-		seg.addr = sge->addr + off;
-		seg.len = min(sge->length - off, len);
-		seg.local = buf;
-		if (write ? ops->write(ctx->dma_ctx, &seg, 1) : ops->read(ctx->dma_ctx, &seg, 1))
-			return -EFAULT;
-		buf = (u8 *)buf + seg.len;
-		len -= seg.len;
-		off = 0;
+		got = key_copy(ctx, pd, sge->lkey, sge->addr + off, buf, min(sge->length - off, len), write);
+		if (got < 0)
+			return got;
+		buf = (u8 *)buf + got;
+		len -= (u32)got;
+		off += (u32)got;
 	}
-	return len ? -EMSGSIZE : 0;
+	return len ? -EFAULT : 0;
 }

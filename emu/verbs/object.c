@@ -162,8 +162,7 @@ int verbs_qp_create(struct verbs *v, const struct verbs_qp_queues *q, struct hca
 		err = -ENOMEM;
 	if (err)
 		goto free_qp;
-	err = is_special(qp) ? verbs_special_create(qp, init->port, init->sq_sig_all)
-			     : hca_qp_create(v->ctx, init, v->ops->qp, qp, &qp->qpn);
+	err = is_special(qp) ? verbs_special_create(qp, init) : hca_qp_create(v->ctx, init, v->ops->qp, qp, &qp->qpn);
 	if (err)
 		goto drop_handle;
 	*out = qp;

@@ -74,7 +74,7 @@ static u8 mad_send_wr(struct verbs_qp *qp, const struct hca_send_wr *wr)
 	if (wr->opcode != HCA_WR_SEND || wr->lso_mss)
 		return HCA_WC_LOC_QP_OP_ERR;
 	memcpy(mad, wr->inline_data, head);
-	if (hca_sge_copy(qp->verbs->ctx, wr->sge, wr->num_sge, 0, mad + head, MAD_SIZE - head, false))
+	if (hca_sge_copy(qp->verbs->ctx, qp->special.pdn, wr->sge, wr->num_sge, 0, mad + head, MAD_SIZE - head, false))
 		return HCA_WC_LOC_PROT_ERR;
 	ops_of(qp)->count(qp->verbs, VERBS_MAD_OUT);
 	return mad_port_send_raw(qp->special.mad, (u8)qp->limits.type, mad, &to) ? HCA_WC_LOC_QP_OP_ERR
@@ -223,13 +223,18 @@ static void ip_fill(const struct wire_port *w, u8 *dst, const struct mad_addr *f
 	wire_roce_put_network(&r, MAD_PACKET, dst);
 }
 
+static int recv_write(const struct verbs_qp *qp, const struct hca_recv_wr *wr, u32 off, const void *data, u32 len)
+{
+	return hca_sge_copy(qp->verbs->ctx, qp->special.pdn, wr->sge, wr->num_sge, off, (void *)(uintptr_t)data, len,
+			    true);
+}
+
 /* A MAD for which the daemon has no agent. */
 static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 {
 	struct verbs_qp *qp = ctx;
 	struct verbs_special *s = &qp->special;
 	const struct wire_port *w = mad_port_wire(s->mad);
-	struct hca_ctx *hca_ctx = qp->verbs->ctx;
 	union {
 		struct wire_grh grh;
 		u8 bytes[GRH_LEN];
@@ -257,8 +262,8 @@ static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *fro
 	else
 		mad_port_grh(s->mad, from, &net.grh);
 	cqe.token = wr.token;
-	if (got < 0 || (from->grh && hca_sge_copy(hca_ctx, wr.sge, wr.num_sge, 0, &net, GRH_LEN, true)) ||
-	    hca_sge_copy(hca_ctx, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
+	if (got < 0 || (from->grh && recv_write(qp, &wr, 0, &net, GRH_LEN)) ||
+	    recv_write(qp, &wr, GRH_LEN, mad, MAD_SIZE))
 		cqe.status = HCA_WC_LOC_PROT_ERR;
 	recv_done(qp);
 	ops_of(qp)->count(qp->verbs, VERBS_MAD_IN);
@@ -276,9 +281,9 @@ void verbs_special_add(struct verbs_qp *qp)
 	qp->recv_cq->specials++;
 }
 
-int verbs_special_create(struct verbs_qp *qp, u8 port, bool sig_all)
+int verbs_special_create(struct verbs_qp *qp, const struct hca_qp_init *init)
 {
-	struct mad_port *mad = ops_of(qp)->mad(qp->verbs, port);
+	struct mad_port *mad = ops_of(qp)->mad(qp->verbs, init->port);
 	struct mad_raw raw = { .ctx = qp, .recv = special_receive };
 	const struct verbs_qp *other;
 
@@ -288,8 +293,11 @@ int verbs_special_create(struct verbs_qp *qp, u8 port, bool sig_all)
 		if (other->special.mad == mad && other->limits.type == qp->limits.type)
 			return -EBUSY;
 	}
+	if (hca_pd_use(qp->verbs->ctx, init->pdn, 1))
+		return -EINVAL;
 	qp->qpn = ops_of(qp)->qpn + (u32)qp->limits.type;
-	qp->special = (struct verbs_special){ .mad = mad, .port = port, .sig_all = sig_all };
+	qp->special =
+		(struct verbs_special){ .mad = mad, .pdn = init->pdn, .port = init->port, .sig_all = init->sq_sig_all };
 	verbs_special_add(qp);
 	mad_port_set_raw(mad, (u8)qp->limits.type, &raw);
 	return 0;
@@ -297,8 +305,10 @@ int verbs_special_create(struct verbs_qp *qp, u8 port, bool sig_all)
 
 void verbs_special_remove(struct verbs_qp *qp)
 {
-	if (qp->special.mad)
+	if (qp->special.mad) {
 		mad_port_set_raw(qp->special.mad, (u8)qp->limits.type, NULL);
+		hca_pd_use(qp->verbs->ctx, qp->special.pdn, -1);
+	}
 	list_del(&qp->special.link);
 	qp->send_cq->specials--;
 	qp->recv_cq->specials--;

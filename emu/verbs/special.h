@@ -26,6 +26,7 @@ enum verbs_mad_count {
 struct verbs_special {
 	struct list link;     /* the specials of its struct verbs */
 	struct mad_port *mad; /* NULL: not for MADs */
+	u32 pdn;              /* with @mad */
 	u8 port, state;       /* enum hca_qp_state */
 	bool sig_all;
 	u16 pkey_index;
@@ -46,8 +47,8 @@ struct verbs_special_ops {
 
 /* A queue pair with its CQs becomes a special one, in RESET. */
 void verbs_special_add(struct verbs_qp *qp);
-/* QP0 or QP1 of @port. 0, -EINVAL: no such port, -EBUSY: it has one. */
-int verbs_special_create(struct verbs_qp *qp, u8 port, bool sig_all);
+/* QP0 or QP1 of init->port. 0, -EINVAL: no such port or PD, -EBUSY: the port has one. */
+int verbs_special_create(struct verbs_qp *qp, const struct hca_qp_init *init);
 /* No callback follows. */
 void verbs_special_remove(struct verbs_qp *qp);
 void verbs_specials_remove(struct verbs *v);

@@ -22,6 +22,7 @@ struct guest {
 	struct wire_l2 sent; /* of the last packet sent */
 	u32 nsent;
 	struct vdev *dev;
+	u32 lkey; /* in the SGE of guest_send_to() */
 	char path[64];
 	struct front f;
 };
@@ -156,6 +157,23 @@ static inline int guest_object(struct guest *g, u32 op, u32 number, u32 arg)
 	return guest_command(g, &in, sizeof(in));
 }
 
+/* A PD with a region of all memory, which has g->lkey. */
+static inline u32 guest_make_pd(struct guest *g)
+{
+	u32 pd;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	guest_object(g, MUSLIN_MR_DMA, pd, HCA_ACCESS_LOCAL_WRITE);
+	g->lkey = guest_number(g)->number;
+	return pd;
+}
+
+static inline int guest_free_pd(struct guest *g, u32 pd)
+{
+	return guest_object(g, MUSLIN_MR_FREE, g->lkey, 0) ?: guest_object(g, MUSLIN_PD_FREE, pd, 0);
+}
+
 /* A ring of @slots entries of 1 << @log2 bytes in the pages from @gpa on, followed by its page list. */
 static inline struct muslin_ring guest_ring_of(struct guest *g, u32 gpa, u32 log2, u32 slots)
 {
@@ -254,7 +272,7 @@ static inline int guest_send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge
 	w->wr.wr.ud.remote_qkey = 0x80010000;
 	memcpy(&w->wr.wr.ud.av, av, sizeof(*av));
 	w->dma.num_sge = num_sge;
-	w->dma.sge[0] = (struct rxe_sge){ .addr = addr, .length = 256 };
+	w->dma.sge[0] = (struct rxe_sge){ .addr = addr, .length = 256, .lkey = g->lkey };
 	sq->producer_index = (at + 1) & 3;
 	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
 	sh->rung = 1;

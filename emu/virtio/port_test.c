@@ -64,7 +64,7 @@ static void receive_mad(struct guest *g, u8 version, u16 vlan)
 	struct wire_bth *bth = (void *)(p->hdr + 48);
 
 	w->dma.num_sge = 1;
-	w->dma.sge[0] = (struct rxe_sge){ .addr = FRONT_DATA, .length = 512 };
+	w->dma.sge[0] = (struct rxe_sge){ .addr = FRONT_DATA, .length = 512, .lkey = g->lkey };
 	rq->producer_index = (rq->producer_index + 1) & 3;
 	memset(p->hdr, 0, sizeof(p->hdr));
 	p->has_lrh = 1;
@@ -130,8 +130,7 @@ static void test_ethernet(struct guest *g)
 
 	for (i = 0; i < ARRAY_SIZE(add); i++)
 		guest_command(g, &add[i], sizeof(add[i]));
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
+	pd = guest_make_pd(g);
 	cq = guest_make_cq(g);
 	qp = guest_make_qp(g, HCA_QPT_GSI, pd, cq, 2);
 	guest_start_special(g, qp);
@@ -146,7 +145,7 @@ static void test_ethernet(struct guest *g)
 	row(125, "RoCE v1 has a GRH", received(g, 0, 0, 0x60));
 	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
 	guest_object(g, MUSLIN_CQ_DESTROY, cq, 0);
-	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+	guest_free_pd(g, pd);
 	guest_hello(g);
 	row(126, "GIDs go with the guest", wire_gid_is_zero(&g->port[1].attr.gid[3]));
 }

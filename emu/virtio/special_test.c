@@ -22,8 +22,7 @@ static void test_special(struct guest *g)
 	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
 	u32 pd, cq, qp;
 
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
+	pd = guest_make_pd(g);
 	cq = guest_make_cq(g);
 	qp = guest_make_qp(g, HCA_QPT_GSI, pd, cq, 1);
 	row(60, "QP1", qp && guest_number(g)->arg == 1);
@@ -66,7 +65,7 @@ static void test_special(struct guest *g)
 	row(69, "every doorbell at once", vdev_in_use(g->dev) && !sh->doorbell[0]);
 	row(70, "and destroyed",
 	    !guest_object(g, MUSLIN_QP_DESTROY, qp, 0) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
-		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
+		    !guest_free_pd(g, pd));
 }
 
 /* Whether the guest has had this event, in one of @n buffers of 64 bytes. */
@@ -95,14 +94,46 @@ static void events_offer(struct guest *g)
 	}
 }
 
+/* L_Keys of MADs: of the queue pair's PD, within their bounds, with the right (10.6). */
+static void test_special_keys(struct guest *g)
+{
+	static const struct muslin_av av = { .dlid = 9, .port = 1 };
+	u32 other, other_key, pd, cqn, qp, key, i;
+
+	other = guest_make_pd(g);
+	other_key = g->lkey;
+	pd = guest_make_pd(g);
+	key = g->lkey;
+	cqn = guest_make_cq(g);
+	row(170, "QP1 of no PD", guest_make_qp(g, HCA_QPT_GSI, 12345, cqn, 1) == 0);
+	qp = guest_make_qp(g, HCA_QPT_GSI, pd, cqn, 1);
+	row(171, "of a PD", !guest_start_special(g, qp));
+	row(172, "which is in use",
+	    !guest_object(g, MUSLIN_MR_FREE, key, 0) && guest_object(g, MUSLIN_PD_FREE, pd, 0) == -EBUSY);
+	for (i = 0; i < 3; i++) {
+		g->lkey = i == 1 ? other_key : i == 2 ? 0 : key;
+		row(173, "a MAD by the key of a region that has ended, of another PD, and no key",
+		    guest_send_to(g, qp, HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_LOC_PROT_ERR &&
+			    !guest_move_qp(g, qp, HCA_QPS_RTS, 0));
+	}
+	guest_object(g, MUSLIN_MR_DMA, pd, 0);
+	g->lkey = guest_number(g)->number;
+	row(174, "by a region of the PD", guest_send_to(g, qp, HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
+	row(175, "behind its end", guest_send_to(g, qp, HCA_WR_SEND, 1, 1ull << 60, &av) == HCA_WC_LOC_PROT_ERR);
+	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
+	row(176, "the PD is free when the queue pair is destroyed", !guest_free_pd(g, pd));
+	g->lkey = other_key;
+	guest_free_pd(g, other);
+}
+
 /* A CQ with room for three completions gets a fourth, of QP1; QP0 has it, too. */
 static void test_special_overrun(struct guest *g)
 {
 	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
 	u32 pd, cqn, qp[2], i;
 
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
+	pd = guest_make_pd(g);
 	cqn = guest_make_cq(g);
 	for (i = 0; i < 2; i++) {
 		qp[i] = guest_make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cqn, 1);
@@ -124,7 +155,7 @@ static void test_special_overrun(struct guest *g)
 	for (i = 0; i < 2; i++)
 		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
 	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
-	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+	guest_free_pd(g, pd);
 }
 
 static int drain(struct guest *g, u32 qp, u32 mask, bool notify)
@@ -142,8 +173,7 @@ static void test_special_drained(struct guest *g)
 {
 	u32 pd, cqn, qp;
 
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
+	pd = guest_make_pd(g);
 	cqn = guest_make_cq(g);
 	qp = guest_make_qp(g, HCA_QPT_GSI, pd, cqn, 1);
 	row(150, "QP1 in RTS", !guest_start_special(g, qp));
@@ -159,7 +189,7 @@ static void test_special_drained(struct guest *g)
 	row(154, "once", !drain(g, qp, HCA_QP_QKEY, true) && !has_event(g, HCA_EVENT_SQ_DRAINED, qp, 8));
 	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
 	guest_object(g, MUSLIN_CQ_DESTROY, cqn, 0);
-	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+	guest_free_pd(g, pd);
 }
 
 /* ERR flushes more receives than a turn has requests. */
@@ -206,6 +236,7 @@ int main(void)
 		return rows_end();
 	}
 	test_special(&g);
+	test_special_keys(&g);
 	test_special_drained(&g);
 	test_special_overrun(&g);
 	test_special_turns(&g);

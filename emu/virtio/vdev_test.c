@@ -123,8 +123,7 @@ static void test_coalescing(struct guest *g)
 	u64 interrupts = vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS), events;
 	u32 pd, cq[2], qp[2], i;
 
-	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
-	pd = guest_number(g)->number;
+	pd = guest_make_pd(g);
 	for (i = 0; i < 2; i++) {
 		front_fill(front_desc(&g->f, MUSLIN_VQ_COMP, i), FRONT_DATA + 512 * i, sizeof(struct muslin_comp), 2,
 			   0);
@@ -143,7 +142,7 @@ static void test_coalescing(struct guest *g)
 		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
 		guest_object(g, MUSLIN_CQ_DESTROY, cq[i], 0);
 	}
-	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+	guest_free_pd(g, pd);
 }
 
 /* The doorbell and the command arrive while the loop is busy. */
