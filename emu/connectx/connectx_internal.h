@@ -10,10 +10,9 @@
 #include "emu/verbs/object.h"
 #include "emu/vfio/vfio.h"
 
-#define CX_VECTORS    32
-#define CX_EQS        32
-#define CX_EVENTS_MAX 1024       /* events queued while an event queue is full, besides completions */
-#define CX_PAGES_MAX  (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
+#define CX_VECTORS   32
+#define CX_EQS       32
+#define CX_PAGES_MAX (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
 /* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
 #define CX_OWN_QPNS    0x40
 #define CX_COMMANDS    4            /* per turn */
@@ -97,11 +96,19 @@ struct cx_uar {
 	u32 users; /* queues with doorbells in it */
 };
 
+/*
+ * An event. Each object has one for each type that it may have, so that no event is lost however many wait for room in an
+ * event queue; one that occurs again while it waits is reported once, in the order of the last times.
+ */
 struct cx_event {
-	struct list link;
-	u8 type, subtype;
-	u8 data[28];
+	struct list link; /* in the list of its event queue while it waits */
+	u8 type;
+	u8 code;    /* of a port: its change; of a CQ's error: the syndrome */
+	u32 number; /* of the object; of a command's completion: bits of the commands */
 };
+#define CX_QP_EVENTS   8 /* by the lowest bits of their types of the HCA, which differ, as those of an SRQ do */
+#define CX_SRQ_EVENTS  2
+#define CX_PORT_EVENTS 10 /* by change */
 
 struct cx_eq {
 	u32 eqn, vector, uar;
@@ -111,9 +118,7 @@ struct cx_eq {
 	u32 pi, ci;
 	bool armed;
 	u32 due_commands; /* bits of commands whose completion event waits for room */
-	struct list due;  /* events queued until there is room */
-	u32 ndue;
-	struct list due_cqs; /* CQs whose completion event waits for room */
+	struct list due;  /* other events that wait for it */
 	u8 eqc[CX_BYTES_eqc];
 };
 
@@ -133,7 +138,7 @@ struct cx_cq {
 	u32 event_pi;            /* index at the last event */
 	u64 event_at;            /* time of the last event, loop clock, ns */
 	struct loop_timer timer; /* of an event that waits */
-	struct list due;         /* in the list due_cqs of its event queue */
+	struct cx_event completion, failure;
 	struct cx_buf buf;
 	struct cx_record record;
 	u8 cqc[CX_BYTES_cqc];
@@ -173,6 +178,7 @@ struct cx_qp {
 	struct cx_record record;
 	struct list lists; /* of requests that have not completed, oldest first */
 	u64 pulled, done;  /* requests; more may be in between than the queue has blocks */
+	struct cx_event event[CX_QP_EVENTS];
 	u8 qpc[CX_BYTES_qpc];
 	u8 src_qpn;
 };
@@ -182,6 +188,7 @@ struct cx_srq {
 	struct cx_rq rq;
 	struct cx_buf buf;
 	struct cx_record record;
+	struct cx_event event[CX_SRQ_EVENTS];
 	u8 srqc[CX_BYTES_srqc];
 };
 
@@ -209,6 +216,7 @@ struct connectx {
 	} half[CX_HALVES];
 	u32 next_half;
 	struct cx_eq *eq[CX_EQS];
+	struct cx_event fatal_event, port_event[CX_PORT_EVENTS];
 	struct table qpns, uars, counter_sets;
 	struct cx_qp *own[CX_OWN_QPNS];
 	struct loop_poller poller;
@@ -308,7 +316,6 @@ void cx_fault_reset(struct connectx *d); /* ends the requests for a reset */
 /* device.c */
 enum cx_syndrome {
 	CX_SYNDROME_INTERNAL = 0x1,
-	CX_SYNDROME_EQ_OVERRUN = 0xc, /* ASYNCHRONOUS_EQ_BUF_OVERRUN */
 	CX_SYNDROME_EQ_ERR = 0xd,
 };
 u64 cx_clock(void);
@@ -330,6 +337,8 @@ void cx_event_comp(struct connectx *d, struct cx_cq *cq);
 void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector);
 struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type);
 void cx_event_raise(void *fe, const struct hca_event *ev);
+void cx_events_init(struct cx_event *e, u32 n);
+void cx_events_forget(struct cx_event *e, u32 n); /* those that wait */
 
 /* cq.c */
 cx_command cx_create_cq, cx_destroy_cq, cx_query_cq, cx_modify_cq;

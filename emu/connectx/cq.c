@@ -260,7 +260,8 @@ int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
 	const u8 *ctx = cx_cptr(c->in, create_cq_in, cq_context);
 	u32 uar = (u32)cx_get(ctx, cqc, uar_page);
 
-	list_init(&cq->due);
+	cx_events_init(&cq->completion, 1);
+	cx_events_init(&cq->failure, 1);
 	cq->eqn = (u32)cx_get(ctx, cqc, c_eqn_or_apu_element);
 	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn] || !cx_uar_exists(d, uar))
 		return -ENOENT;
@@ -283,7 +284,8 @@ void cx_cq_fini(struct verbs_cq *base)
 	if (cq->uar)
 		cx_uar_use(cx_of(base->verbs), cq->uar, -1);
 	loop_timer_cancel(&cq->timer);
-	list_del(&cq->due);
+	cx_events_forget(&cq->completion, 1);
+	cx_events_forget(&cq->failure, 1);
 	cx_buf_destroy(cx_of(base->verbs), &cq->buf);
 }
 

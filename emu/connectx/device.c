@@ -455,6 +455,8 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
 	list_init(&d->polled);
+	cx_events_init(&d->fatal_event, 1);
+	cx_events_init(d->port_event, CX_PORT_EVENTS);
 	d->poll_timer.fn = on_poll_timer;
 	d->late_timer.fn = cx_commands_late;
 	loop_task_init(&d->stop_task, on_stop);

@@ -9,11 +9,11 @@
 #include "emu/connectx/connectx_internal.h"
 #include "emu/lib/log.h"
 
-#define ENTRY    64u
-#define DATA_AT  32
-#define INDEX    0xffffffu
-#define EVENT_QP 0 /* type of queue in an event */
+#define ENTRY   64u
+#define DATA_AT 32
+#define INDEX   0xffffffu
 
+/* Subtypes of an event of a port. */
 enum port_change {
 	PORT_DOWN = 1,
 	PORT_ACTIVE = 4,
@@ -22,6 +22,7 @@ enum port_change {
 	PORT_GUID = 8,
 	PORT_REREGISTER = 9,
 };
+static_assert(PORT_REREGISTER < CX_PORT_EVENTS, "one event for each");
 
 static bool eq_room(const struct cx_eq *eq)
 {
@@ -32,13 +33,37 @@ static bool eq_room(const struct cx_eq *eq)
  * The driver cannot know which event it does not get, and would wait for that of a CQ without end: so this is an
  * internal error, with the syndrome that the adapter's health buffer has for it.
  */
-static void eq_fail(struct connectx *d, const struct cx_eq *eq, enum cx_syndrome syndrome, const char *why)
+static void eq_fail(struct connectx *d, const struct cx_eq *eq)
 {
 	cx_count(d, CX_CTR_EVENTS_LOST);
 	if (d->fatal)
 		return;
-	log_at(LOG_WARN, d->cfg.name, "the guest's event queue %u %s: internal error", eq->eqn, why);
-	cx_fatal(d, syndrome);
+	log_at(LOG_WARN, d->cfg.name, "the guest's event queue %u is not in its memory: internal error", eq->eqn);
+	cx_fatal(d, CX_SYNDROME_EQ_ERR);
+}
+
+static void event_fill(u8 *entry, const struct cx_event *e)
+{
+	u8 *data = entry + DATA_AT;
+
+	entry[1] = e->type;
+	switch (e->type) {
+	case CX_EVENT_INTERNAL_ERROR:
+		break;
+	case CX_EVENT_COMMAND:
+		wire_store(data, 4, e->number);
+		break;
+	case CX_EVENT_CQ_ERROR:
+		wire_store(data, 4, e->number);
+		data[11] = e->code;
+		break;
+	case CX_EVENT_PORT_CHANGE:
+		entry[3] = e->code;
+		data[8] = 1 << 4;
+		break;
+	default: /* a CQ, an SRQ, or a queue pair, whose type of queue is 0 */
+		wire_store(data + 24, 4, e->number);
+	}
 }
 
 /* There is room for it. */
@@ -47,13 +72,11 @@ static void eq_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *
 	u8 *p = cx_buf_at(d, &eq->buf, (eq->pi & (BIT(eq->log_size) - 1)) * ENTRY, ENTRY);
 
 	if (!p) {
-		eq_fail(d, eq, CX_SYNDROME_EQ_ERR, "is not in its memory");
+		eq_fail(d, eq);
 		return;
 	}
 	memset(p, 0, ENTRY - 1);
-	p[1] = e->type;
-	p[3] = e->subtype;
-	memcpy(p + DATA_AT, e->data, sizeof(e->data));
+	event_fill(p, e);
 	__atomic_store_n(p + ENTRY - 1, (u8)(eq->pi >> eq->log_size & 1), __ATOMIC_RELEASE);
 	eq->pi++;
 }
@@ -69,74 +92,48 @@ static void eq_interrupt(struct connectx *d, struct cx_eq *eq)
 /* False: there is no room, or others wait for it. */
 static bool event_try(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
 {
-	if (!eq_room(eq) || eq->due_commands || !list_empty(&eq->due) || !list_empty(&eq->due_cqs))
+	if (!eq_room(eq) || eq->due_commands || !list_empty(&eq->due))
 		return false;
 	eq_put(d, eq, e);
 	eq_interrupt(d, eq);
 	return true;
 }
 
-/* An asynchronous event. If it finds no room among those that are queued, either, the event queue overruns. */
-static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
+static void event_put(struct connectx *d, struct cx_eq *eq, struct cx_event *e, u8 type, u8 code, u32 number)
 {
-	struct cx_event *copy;
-
-	if (event_try(d, eq, e))
-		return;
-	copy = eq->ndue < CX_EVENTS_MAX ? malloc(sizeof(*copy)) : NULL;
-	if (!copy) {
-		eq_fail(d, eq, CX_SYNDROME_EQ_OVERRUN, "overruns");
-		return;
-	}
-	*copy = *e;
-	list_init(&copy->link);
-	list_add(&eq->due, &copy->link);
-	eq->ndue++;
-}
-
-static void eq_drop_first(struct cx_eq *eq)
-{
-	struct cx_event *e = list_first(&eq->due, struct cx_event, link);
-
+	e->type = type;
+	e->code = code;
+	e->number = number;
 	list_del(&e->link);
-	free(e);
-	eq->ndue--;
+	if (!event_try(d, eq, e))
+		list_add(&eq->due, &e->link);
 }
 
-static struct cx_event comp_event(const struct cx_cq *cq)
+void cx_events_init(struct cx_event *e, u32 n)
 {
-	struct cx_event e = { .type = CX_EVENT_COMP };
-
-	wire_store(e.data + 24, 4, cq->cq.handle);
-	return e;
+	while (n--)
+		list_init(&e[n].link);
 }
 
-static struct cx_event command_event(u32 vector)
+void cx_events_forget(struct cx_event *e, u32 n)
 {
-	struct cx_event e = { .type = CX_EVENT_COMMAND };
-
-	wire_store(e.data, 4, vector);
-	return e;
+	while (n--)
+		list_del(&e[n].link);
 }
 
 static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
 {
 	if (eq->due_commands && eq_room(eq)) {
-		struct cx_event e = command_event(eq->due_commands);
+		struct cx_event e = { .type = CX_EVENT_COMMAND, .number = eq->due_commands };
 
 		eq->due_commands = 0;
 		eq_put(d, eq, &e);
 	}
 	while (!list_empty(&eq->due) && eq_room(eq)) {
-		eq_put(d, eq, list_first(&eq->due, struct cx_event, link));
-		eq_drop_first(eq);
-	}
-	while (!list_empty(&eq->due_cqs) && eq_room(eq)) {
-		struct cx_cq *cq = list_first(&eq->due_cqs, struct cx_cq, due);
-		struct cx_event e = comp_event(cq);
+		struct cx_event *e = list_first(&eq->due, struct cx_event, link);
 
-		list_del(&cq->due);
-		eq_put(d, eq, &e);
+		list_del(&e->link);
+		eq_put(d, eq, e);
 	}
 }
 
@@ -169,24 +166,19 @@ struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type)
 	return NULL;
 }
 
-/*
- * A full event queue must lose no completion event: the driver would wait for it without end. Until there is room, one
- * of the CQ is enough, however often it is armed meanwhile.
- */
 void cx_event_comp(struct connectx *d, struct cx_cq *cq)
 {
-	struct cx_event e = comp_event(cq);
 	struct cx_eq *eq = d->eq[cq->eqn];
 
 	cx_count(d, CX_CTR_COMP_EVENTS);
-	if (eq && !event_try(d, eq, &e) && list_empty(&cq->due))
-		list_add(&eq->due_cqs, &cq->due);
+	if (eq)
+		event_put(d, eq, &cq->completion, CX_EVENT_COMP, 0, cq->cq.handle);
 }
 
 /* One event is enough for all commands that have completed when there is room. */
 void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector)
 {
-	struct cx_event e = command_event(vector);
+	struct cx_event e = { .type = CX_EVENT_COMMAND, .number = vector };
 
 	if (!event_try(d, eq, &e))
 		eq->due_commands |= vector;
@@ -218,41 +210,59 @@ static const struct {
 	[HCA_EVENT_GID_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_GUID },
 };
 
+static_assert(!(HCA_EVENT_QP_LAST_WQE_REACHED % CX_QP_EVENTS) && HCA_EVENT_QP_FATAL &&
+		      (int)HCA_EVENT_PATH_MIG_ERR < CX_QP_EVENTS,
+	      "events of queue pairs");
+
+/* The event of the object concerned, and its number; NULL: it is of another port. */
+static struct cx_event *event_of(struct connectx *d, const struct hca_event *ev, u8 code, u32 *number)
+{
+	struct cx_srq *srq;
+	struct cx_cq *cq;
+	struct cx_qp *qp;
+
+	switch (ev->type) {
+	case HCA_EVENT_CQ_ERR:
+		cq = ev->fe;
+		*number = cq->cq.handle;
+		return &cq->failure;
+	case HCA_EVENT_SRQ_ERR:
+	case HCA_EVENT_SRQ_LIMIT_REACHED:
+		srq = ev->fe;
+		*number = srq->srq.handle;
+		return &srq->event[ev->type % CX_SRQ_EVENTS];
+	case HCA_EVENT_DEVICE_FATAL:
+		return &d->fatal_event;
+	default:
+		break;
+	}
+	qp = ev->fe;
+	if (!qp)
+		return ev->number == d->cfg.port ? &d->port_event[code] : NULL;
+	*number = qp->qpn;
+	return &qp->event[ev->type % CX_QP_EVENTS];
+}
+
 void cx_event_raise(void *fe, const struct hca_event *ev)
 {
 	struct connectx *d = fe;
-	struct cx_event e = { 0 };
+	struct cx_event *e;
 	struct cx_eq *eq;
+	u32 number = 0;
+	u8 type, code;
 
 	if (ev->type >= ARRAY_SIZE(events) || !events[ev->type].type || d->fatal)
 		return;
-	e.type = events[ev->type].type;
-	e.subtype = events[ev->type].subtype;
-	switch (ev->type) {
-	case HCA_EVENT_CQ_ERR:
-		wire_store(e.data, 4, ((struct verbs_cq *)ev->fe)->handle);
-		e.data[11] = cx_cq_error(ev->fe);
-		break;
-	case HCA_EVENT_SRQ_ERR:
-	case HCA_EVENT_SRQ_LIMIT_REACHED:
-		wire_store(e.data + 24, 4, ((struct verbs_srq *)ev->fe)->handle);
-		break;
-	case HCA_EVENT_DEVICE_FATAL:
+	type = events[ev->type].type;
+	code = ev->type == HCA_EVENT_CQ_ERR ? cx_cq_error(ev->fe) : events[ev->type].subtype;
+	e = event_of(d, ev, code, &number);
+	if (!e)
+		return;
+	if (ev->type == HCA_EVENT_DEVICE_FATAL)
 		cx_fatal(d, CX_SYNDROME_INTERNAL);
-		break;
-	default:
-		if (ev->fe) {
-			e.data[20] = EVENT_QP;
-			wire_store(e.data + 24, 4, ((struct cx_qp *)ev->fe)->qpn);
-		} else if (ev->number == d->cfg.port) {
-			e.data[8] = 1 << 4;
-		} else {
-			return;
-		}
-	}
-	eq = cx_eq_of_type(d, e.type);
+	eq = cx_eq_of_type(d, type);
 	if (eq)
-		event_put(d, eq, &e);
+		event_put(d, eq, e, type, code, number);
 	else
 		cx_count(d, CX_CTR_EVENTS_LOST);
 	if (ev->type == HCA_EVENT_CQ_ERR)
@@ -264,9 +274,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 static void eq_destroy(struct connectx *d, struct cx_eq *eq)
 {
 	while (!list_empty(&eq->due))
-		eq_drop_first(eq);
-	while (!list_empty(&eq->due_cqs))
-		list_del(eq->due_cqs.next);
+		list_del(eq->due.next);
 	cx_uar_use(d, eq->uar, -1);
 	cx_buf_destroy(d, &eq->buf);
 	d->eq[eq->eqn] = NULL;
@@ -304,7 +312,6 @@ int cx_create_eq(struct connectx *d, const struct cx_cmd *c)
 	if (!eq)
 		return -ENOMEM;
 	list_init(&eq->due);
-	list_init(&eq->due_cqs);
 	err = cx_buf_create(d, &eq->buf, &pages, (u64)ENTRY << log_size, true);
 	if (err) {
 		free(eq);

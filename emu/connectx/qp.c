@@ -109,6 +109,7 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 
 	list_init(&qp->lists);
 	list_init(&qp->polled);
+	cx_events_init(qp->event, CX_QP_EVENTS);
 	memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 	qp->service = (u32)cx_get(qpc, qpc, st);
 	if (!cx_get(qpc, qpc, no_sq)) {
@@ -140,6 +141,7 @@ static void qp_release(struct connectx *d, struct cx_qp *qp)
 	if (qp->uar)
 		cx_uar_use(d, qp->uar, -1);
 	qp_unpoll(d, qp);
+	cx_events_forget(qp->event, CX_QP_EVENTS);
 	cx_wq_reset(qp);
 	cx_buf_destroy(d, &qp->buf);
 	if (cx_qp_get(d, qp->qpn) != qp)

@@ -29,6 +29,7 @@ int cx_srq_init(struct verbs_srq *base, u32 max_wr, const void *arg)
 	struct cx_pages pages = cx_command_pages(c, CX_AT_create_srq_in_pas / 8, (u32)cx_get(ctx, srqc, log_page_size),
 						 (u32)cx_get(ctx, srqc, page_offset));
 
+	cx_events_init(srq->event, CX_SRQ_EVENTS);
 	srq->rq = (struct cx_rq){
 		.log_size = (u8)cx_get(ctx, srqc, log_srq_size),
 		.log_stride = (u8)(4 + cx_get(ctx, srqc, log_rq_stride)),
@@ -43,7 +44,10 @@ int cx_srq_init(struct verbs_srq *base, u32 max_wr, const void *arg)
 
 void cx_srq_fini(struct verbs_srq *base)
 {
-	cx_buf_destroy(cx_of(base->verbs), &container_of(base, struct cx_srq, srq)->buf);
+	struct cx_srq *srq = container_of(base, struct cx_srq, srq);
+
+	cx_events_forget(srq->event, CX_SRQ_EVENTS);
+	cx_buf_destroy(cx_of(base->verbs), &srq->buf);
 }
 
 /* Every SRQ of the driver has an XRC domain and a CQ; only XRC target queue pairs use them. */
