@@ -378,6 +378,7 @@ int cx_recv_pull(void *fe, struct hca_recv_wr *wr);
  * -EINVAL: malformed.
  */
 int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index);
+/* As hca_wq_ops; -EFAULT: the doorbell record is not in memory. */
 int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx_record *r, u32 max_sge,
 	       struct hca_recv_wr *wr);
 void cx_wq_reset(void *fe);

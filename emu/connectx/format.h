@@ -105,6 +105,7 @@
 	F(destroy_srq_in, srqn, 0x48, 24)                                  \
 	F(query_srq_in, srqn, 0x48, 24)                                    \
 	F(query_srq_out, srq_context_entry, 0x80, 512)                     \
+	F(srqc, state, 0x0, 4)                                             \
 	F(srqc, log_srq_size, 0x4, 4)                                      \
 	F(srqc, wq_signature, 0x20, 1)                                     \
 	F(srqc, log_rq_stride, 0x25, 3)                                    \

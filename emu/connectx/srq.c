@@ -4,19 +4,36 @@
 
 #include "emu/connectx/connectx_internal.h"
 
+/* As for a queue pair whose doorbell record is not in memory. */
+static void record_unreadable(struct cx_srq *srq)
+{
+	const struct verbs *v = srq->srq.verbs;
+
+	if (vfio_bus_master(cx_of(v)->vfio))
+		hca_srq_catastrophic(v->ctx, srq->srq.srqn);
+}
+
 static int srq_next(void *fe, struct hca_recv_wr *wr)
 {
 	struct cx_srq *srq = fe;
+	int got = cx_rq_take(cx_of(srq->srq.verbs), &srq->rq, &srq->buf, &srq->record, srq->srq.max_sge, wr);
 
-	return cx_rq_take(cx_of(srq->srq.verbs), &srq->rq, &srq->buf, &srq->record, srq->srq.max_sge, wr);
+	if (got != -EFAULT)
+		return got;
+	record_unreadable(srq);
+	return 0;
 }
 
+/* Whether the limit is reached is unknown without the record. */
 u32 cx_srq_posted(void *fe)
 {
 	struct cx_srq *srq = fe;
 	u32 posted;
 
-	return cx_record_read(cx_of(srq->srq.verbs), &srq->record, 0, &posted) ? (u16)(posted - srq->rq.count) : 0;
+	if (cx_record_read(cx_of(srq->srq.verbs), &srq->record, 0, &posted))
+		return (u16)(posted - srq->rq.count);
+	record_unreadable(srq);
+	return UINT32_MAX;
 }
 
 const struct hca_wq_ops cx_srq_wq_ops = { .next_recv = srq_next };
@@ -95,6 +112,7 @@ int cx_query_srq(struct connectx *d, const struct cx_cmd *c)
 	if (verbs_srq_query(&d->verbs, (u32)cx_get(c->in, query_srq_in, srqn), &attr, &srq))
 		return CX_BAD_RES;
 	memcpy(ctx, container_of(srq, struct cx_srq, srq)->srqc, CX_BYTES_srqc);
+	cx_set(ctx, srqc, state, attr.error);
 	cx_set(ctx, srqc, lwm, attr.limit);
 	return CX_OK;
 }

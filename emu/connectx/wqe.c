@@ -100,14 +100,28 @@ static const void *take(struct cursor *c, u32 n)
 	return p;
 }
 
+/*
+ * The queue pair's doorbell record is not in memory: nobody would learn that its requests are not executed. Without Bus
+ * Master Enable the adapter reads nothing, and they wait.
+ */
+static void record_unreadable(struct cx_qp *qp)
+{
+	if (vfio_bus_master(cx_of(qp->qp.verbs)->vfio))
+		verbs_qp_catastrophic(&qp->qp);
+}
+
 int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 {
 	struct connectx *d = cx_of(qp->qp.verbs);
 	u32 blocks, mask = BIT(qp->log_sq) - 1, i, producer, size;
 	u16 posted;
 
-	if (!qp->uar || !qp->buf.npages || !cx_record_read(d, &qp->record, 1, &producer))
+	if (!qp->uar || !qp->buf.npages)
 		return 0;
+	if (!cx_record_read(d, &qp->record, 1, &producer)) {
+		record_unreadable(qp);
+		return 0;
+	}
 	posted = (u16)((u16)producer - qp->sq_next);
 	if (!posted)
 		return 0;
@@ -356,7 +370,11 @@ int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx
 	u8 wqe[(HCA_MAX_SGE + 2) * DS] __attribute__((aligned(8)));
 
 	wr->num_sge = 0;
-	if (!b->npages || !cx_record_read(d, r, 0, &posted) || (u16)posted == rq->count)
+	if (!b->npages)
+		return 0;
+	if (!cx_record_read(d, r, 0, &posted))
+		return -EFAULT;
+	if ((u16)posted == rq->count)
 		return 0;
 	size = min(size, (u32)sizeof(wqe));
 	wr->token = rq->linked ? rq->next & mask : rq->count;
@@ -387,10 +405,15 @@ int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx
 int cx_recv_pull(void *fe, struct hca_recv_wr *wr)
 {
 	struct cx_qp *qp = fe;
+	int got;
 
 	if (!qp->has_rq)
 		return 0;
-	return cx_rq_take(cx_of(qp->qp.verbs), &qp->rq, &qp->buf, &qp->record, qp->qp.max_recv_sge, wr);
+	got = cx_rq_take(cx_of(qp->qp.verbs), &qp->rq, &qp->buf, &qp->record, qp->qp.max_recv_sge, wr);
+	if (got != -EFAULT)
+		return got;
+	record_unreadable(qp);
+	return 0;
 }
 
 void cx_wq_reset(void *fe)

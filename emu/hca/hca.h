@@ -498,6 +498,7 @@ int hca_cq_complete(struct hca_ctx *ctx, u32 cqn, const struct hca_cqe *cqe);
 struct hca_srq_attr {
 	u32 max_wr, max_sge, limit;
 	u32 xrcdn, cqn; /* of an XRC SRQ: its domain, and the CQ of its receives; 0: no XRC SRQ */
+	bool error;     /* by hca_srq_query(): hca_srq_catastrophic() */
 };
 int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
 		   void *fe, u32 *srqn);
@@ -507,6 +508,11 @@ int hca_srq_set_max_wr(struct hca_ctx *ctx, u32 srqn, u32 max_wr);
 int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
 /* Sets the front end's function that returns how many receives are posted, for limit events. */
 void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe));
+/*
+ * The front end cannot read the SRQ's queue: HCA_EVENT_SRQ_ERR, once, and each QP that needs one of its receives from now
+ * on fails as by hca_qp_catastrophic().
+ */
+void hca_srq_catastrophic(struct hca_ctx *ctx, u32 srqn);
 int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn);
 
 struct hca_qp_init {
@@ -575,6 +581,11 @@ int hca_qp_set_source(struct hca_ctx *ctx, u32 qpn, u32 src_qpn);
 int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
 /* The send queue may have new requests. Idempotent; an unknown number is ignored. */
 void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn);
+/*
+ * The front end cannot read the QP's queues or doorbell records, now or at later attempts: a task moves it to ERR, with
+ * HCA_EVENT_QP_FATAL (local work queue catastrophic error, 11.6.3). No effect in RESET and ERR.
+ */
+void hca_qp_catastrophic(struct hca_ctx *ctx, u32 qpn);
 /*
  * Receives may have been posted: those of a QP in ERR are flushed. A front end whose rings have no receive doorbell
  * calls hca_ctx_poll_recv() while hca_ctx_wants_recv() is true: a QP of the context is in ERR then.

@@ -341,8 +341,7 @@ static bool event_of_qp(u8 event)
 	return event == HCA_EVENT_QP_FATAL || event == HCA_EVENT_QP_REQ_ERR || event == HCA_EVENT_QP_ACCESS_ERR;
 }
 
-/* The task moves the QP to ERR. */
-static void fail_later(struct hca_qp *qp)
+void hca_qp_fail_later(struct hca_qp *qp)
 {
 	struct hca_qp_priv *priv = hca_qp_priv(qp);
 
@@ -398,7 +397,7 @@ static void request_faults(struct hca_qp *qp, u8 queue, u64 opcode)
 	const struct hca_fault *ft;
 
 	if (chosen(qp->hca, HCA_FAULT_ERROR, qp, queue, opcode))
-		fail_later(qp);
+		hca_qp_fail_later(qp);
 	ft = chosen(qp->hca, HCA_FAULT_EVENT, qp, queue, opcode);
 	if (ft)
 		event_raise(qp->hca, ft, qp);
@@ -421,7 +420,7 @@ static enum hca_fault_cqe completion_faults(struct hca_qp *qp, struct hca_cqe *c
 	if (ft) {
 		cqe->status = ft->status;
 		cqe->byte_len = 0;
-		fail_later(qp);
+		hca_qp_fail_later(qp);
 	}
 	if (chosen(qp->hca, HCA_FAULT_OVERRUN, qp, queue, opcode))
 		return HCA_FAULT_CQE_OVERRUN;
@@ -468,7 +467,7 @@ static void fail_all(struct fault *ft)
 
 	table_for_each (&hca->qps, i, qp)
 		if (concerns_qp(ft, qp) && qp->type >= HCA_QPT_RC && qp->state != HCA_QPS_RESET)
-			fail_later(qp);
+			hca_qp_fail_later(qp);
 }
 
 static void error_apply(struct fault *ft)

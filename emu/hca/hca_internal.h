@@ -119,7 +119,7 @@ struct hca {
 	struct loop_task flush_task, overflow_task;
 	struct hca_caps caps;
 	struct fault_set faults;
-	struct list failing; /* QPs that a fault moves to ERR from the task */
+	struct list failing; /* QPs that the task moves to ERR */
 	struct loop_task fault_task;
 	struct list *mcast; /* hash of groups; NULL until the first */
 	u32 mcast_groups;
@@ -275,6 +275,7 @@ enum hca_object {
 	HCA_OBJECTS
 };
 void hca_fault_run(struct loop_task *t, struct now now);
+void hca_qp_fail_later(struct hca_qp *qp); /* the task moves it to ERR, with HCA_EVENT_QP_FATAL */
 enum hca_fault_cqe {
 	HCA_FAULT_CQE_GOES,
 	HCA_FAULT_CQE_OVERRUN, /* the CQ is full */

@@ -99,6 +99,16 @@ void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe))
 		srq->posted = posted;
 }
 
+void hca_srq_catastrophic(struct hca_ctx *ctx, u32 srqn)
+{
+	struct hca_srq *srq = hca_srq_get(ctx, srqn);
+
+	if (!srq || srq->attr.error)
+		return;
+	srq->attr.error = true;
+	hca_ctx_event(ctx, HCA_EVENT_SRQ_ERR, srqn, srq->fe);
+}
+
 int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn)
 {
 	struct hca_srq *srq = hca_srq_get(ctx, srqn);

@@ -9,7 +9,7 @@
 /* The slot of a shared queue is free once its request has been copied: the QPs that share it finish in any order. */
 static int next_shared(struct hca_srq *srq, struct hca_recv_wr *wr)
 {
-	int n = srq->ops->next_recv(srq->fe, wr);
+	int n = srq->attr.error ? 0 : srq->ops->next_recv(srq->fe, wr);
 
 	if (!n)
 		return 0;
@@ -29,10 +29,20 @@ int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr)
 	if (hca_faulty(qp->hca) && !hca_fault_recv(qp))
 		return 0;
 	n = qp->srq ? next_shared(qp->srq, wr) : qp->ops->next_recv(qp->fe, wr);
+	if (unlikely(!n && qp->srq && qp->srq->attr.error))
+		hca_qp_fail_later(qp);
 	if (likely(n == 0 || (n > 0 && wr->num_sge <= max_sge && wr->num_sge <= HCA_MAX_SGE)))
 		return n;
 	hca_count(qp->hca, qp->attr.port, HCA_CNT_WQE_ERR);
 	return -EINVAL;
+}
+
+void hca_qp_catastrophic(struct hca_ctx *ctx, u32 qpn)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+
+	if (qp && qp->state != HCA_QPS_RESET && qp->state != HCA_QPS_ERR)
+		hca_qp_fail_later(qp);
 }
 
 void hca_recv_done(struct hca_qp *qp)

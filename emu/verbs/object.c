@@ -238,6 +238,14 @@ void verbs_qp_free(struct verbs_qp *qp)
 	free(qp);
 }
 
+void verbs_qp_catastrophic(struct verbs_qp *qp)
+{
+	if (is_special(qp))
+		verbs_special_fail(qp);
+	else
+		hca_qp_catastrophic(qp->verbs->ctx, qp->qpn);
+}
+
 int verbs_qp_mcast(struct verbs *v, u32 handle, const u8 *mgid, u16 mlid,
 		   int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid))
 {

@@ -99,6 +99,8 @@ int verbs_qp_modify(struct verbs *v, u32 handle, const struct hca_qp_attr *a, u3
 int verbs_qp_query(struct verbs *v, u32 handle, struct hca_qp_attr *a, struct verbs_qp **qp);
 int verbs_qp_destroy(struct verbs *v, u32 handle, struct verbs_qp **qp); /* verbs_qp_free() must follow */
 void verbs_qp_free(struct verbs_qp *qp);
+/* Its queues cannot be read: hca_qp_catastrophic(), also of a special queue pair. */
+void verbs_qp_catastrophic(struct verbs_qp *qp);
 /* @fn: hca_mcast_attach() or hca_mcast_detach(). */
 int verbs_qp_mcast(struct verbs *v, u32 handle, const u8 *mgid, u16 mlid,
 		   int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid));

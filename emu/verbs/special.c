@@ -193,17 +193,23 @@ static void special_event(struct verbs_qp *qp, enum hca_event_type type)
 	ops_of(qp)->event(qp->verbs, &(struct hca_event){ .type = type, .number = qp->qpn, .fe = qp });
 }
 
+void verbs_special_fail(struct verbs_qp *qp)
+{
+	if (!is_alive(&qp->special))
+		return;
+	qp->special.state = HCA_QPS_ERR;
+	qp->special.more = true;
+	ops_of(qp)->resume(qp->verbs);
+	special_event(qp, HCA_EVENT_QP_FATAL);
+}
+
 void verbs_specials_cq_failed(struct verbs *v, const struct verbs_cq *cq)
 {
 	struct verbs_qp *qp;
 
 	list_for_each (qp, &v->specials, special.link) {
-		if ((qp->send_cq != cq && qp->recv_cq != cq) || !is_alive(&qp->special))
-			continue;
-		qp->special.state = HCA_QPS_ERR;
-		qp->special.more = true;
-		v->ops->special->resume(v);
-		special_event(qp, HCA_EVENT_QP_FATAL);
+		if (qp->send_cq == cq || qp->recv_cq == cq)
+			verbs_special_fail(qp);
 	}
 }
 

@@ -70,6 +70,8 @@ u32 verbs_specials_poll(struct verbs *v);
  * all of it (10.3.1).
  */
 void verbs_special_sent(struct verbs_qp *qp, u64 token, u8 status, bool signaled);
+/* Moves it to ERR, with HCA_EVENT_QP_FATAL. The next turn flushes it: it may be executing a request now. */
+void verbs_special_fail(struct verbs_qp *qp);
 /*
  * At HCA_EVENT_CQ_ERR: the special queue pairs of the CQ enter ERR, each with its event, as those that the engine knows
  * (11.6.3). The next turn flushes them: one may be executing a request now.

@@ -114,7 +114,7 @@ void vfio_config_reset(struct vfio_server *s)
 		s->config[i] &= (u8)~s->writable[i];
 }
 
-bool vfio_config_bus_master(const struct vfio_server *s)
+bool vfio_bus_master(const struct vfio_server *s)
 {
 	return get16(s->config + COMMAND) & COMMAND_MASTER;
 }
@@ -125,7 +125,7 @@ bool vfio_config_bus_master(const struct vfio_server *s)
  */
 void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len)
 {
-	bool flr = false, master = vfio_config_bus_master(s);
+	bool flr = false, master = vfio_bus_master(s);
 	u32 i;
 
 	for (i = 0; i < len; i++, off++) {
@@ -136,7 +136,7 @@ void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len)
 		vfio_server_reset(s);
 		return;
 	}
-	if (master && !vfio_config_bus_master(s) && s->ops->dma_unmap)
+	if (master && !vfio_bus_master(s) && s->ops->dma_unmap)
 		s->ops->dma_unmap(s->dev, 0, ~0ull);
 	vfio_irq_deliver(s);
 }

@@ -100,7 +100,7 @@ void *vfio_dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool write)
 	const struct vfio_map *m = at < s->nmaps ? s->map[at] : NULL;
 	u64 off;
 
-	if (!m || m->iova > iova || !m->mapped || (write && !m->write) || !vfio_config_bus_master(s))
+	if (!m || m->iova > iova || !m->mapped || (write && !m->write) || !vfio_bus_master(s))
 		return NULL;
 	off = iova - m->iova;
 	*len = min(*len, m->size - off);

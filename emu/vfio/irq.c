@@ -8,7 +8,7 @@
 
 static bool irq_ready(const struct vfio_server *s, u32 vector)
 {
-	return s->vector[vector] >= 0 && vfio_config_bus_master(s);
+	return s->vector[vector] >= 0 && vfio_bus_master(s);
 }
 
 void vfio_irq(struct vfio_server *s, u32 vector)

@@ -67,6 +67,8 @@ struct vfio_server *vfio_server_create(struct loop *loop, const char *path, cons
 void vfio_server_destroy(struct vfio_server *s);
 bool vfio_connected(const struct vfio_server *s);
 const char *vfio_path(const struct vfio_server *s);
+/* Whether the guest has set Bus Master Enable. */
+bool vfio_bus_master(const struct vfio_server *s);
 
 /*
  * Guest memory at @iova, valid until the next return to the loop or dma_unmap(); NULL unless all @len bytes are in one

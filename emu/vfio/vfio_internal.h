@@ -117,7 +117,6 @@ struct vfio_server {
 /* config.c: config space */
 void vfio_config_init(struct vfio_server *s);
 void vfio_config_reset(struct vfio_server *s);
-bool vfio_config_bus_master(const struct vfio_server *s);
 void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len);
 
 /* dma.c: the client's memory */
