@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The size and the state of CQs: MODIFY_CQ to another size, errors, and what QUERY_CQ reports. */
+/* The size and the state of CQs: MODIFY_CQ to another size, errors, what QUERY_CQ reports, moderation of events. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -142,6 +142,59 @@ static void modifiers(void)
 	row(22, "change nothing", !((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->period);
 }
 
+/* A request that completes, with the CQ armed before. Returns its event. */
+static const u8 *moderated_nop(u32 a, u32 index)
+{
+	driver_arm_eq(&d);
+	driver_arm_cq(&d, false);
+	post_nop(a, index);
+	return driver_sent(driver_poll(&d), CX_OP_NOP, a, index) ? driver_event(&d) : NULL;
+}
+
+static int modify_cq(u32 select, u32 period, u32 count)
+{
+	u8 *ctx = cx_ptr(d.in, modify_cq_in, cq_context);
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, modify_cq_in, cqn, d.cqn);
+	cx_set(d.in, modify_cq_in, modify_field_select_resize_field_select, select);
+	cx_set(ctx, cqc, cq_period, period);
+	cx_set(ctx, cqc, cq_max_count, count);
+	return driver_command(&d, 0x403, 0, CX_BYTES_modify_cq_in, 16);
+}
+
+static u32 queried_count(void)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_cq_in, cqn, d.cqn);
+	driver_command(&d, 0x402, 0, 16, CX_BYTES_query_cq_out);
+	return (u32)cx_get(cx_ptr(d.out, query_cq_out, cq_context), cqc, cq_max_count);
+}
+
+/*
+ * Events wait for a count of completions or for the period after the last event. On a busy machine the period may have
+ * passed at any row: the tries end when it has not.
+ */
+static void moderation(void)
+{
+	u32 a = completions(0), i = 0, tries = 0;
+
+	row(151, "MODIFY_CQ of period and count", !modify_cq(3, 4095, 2));
+	row(152, "the first event, a period after the last",
+	    (driver_run_for(&d, 5 * NSEC_PER_MSEC), moderated_nop(a, i++) != NULL));
+	while (moderated_nop(a, i++) && ++tries < 1000)
+		;
+	row(153, "one completion has no event yet", tries < 1000);
+	driver_run_for(&d, 5 * NSEC_PER_MSEC);
+	row(154, "but a period after the last", driver_event(&d) && !driver_event(&d));
+	for (tries = 0; tries < 1000 && moderated_nop(a, i++); tries++)
+		;
+	row(155, "the second one has it by the count", tries < 1000 && moderated_nop(a, i++));
+	row(156, "a field that is not selected is kept", !modify_cq(1, 0, 7) && queried_count() == 2);
+	row(157, "without a period each completion has an event",
+	    moderated_nop(a, i) && moderated_nop(a, i + 1) && moderated_nop(a, i + 2));
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -153,6 +206,7 @@ int main(void)
 	sizes_ignoring_overrun();
 	states();
 	modifiers();
+	moderation();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

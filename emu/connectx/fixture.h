@@ -7,6 +7,7 @@
 #define MUSLIN_CONNECTX_FIXTURE_H
 
 #include "emu/connectx/connectx_internal.h"
+#include "emu/lib/clock.h"
 #include "emu/vfio/fixture.h"
 #include "rxe/rxe.h"
 
@@ -133,6 +134,56 @@ static inline u32 driver_peek(struct driver *d, u64 off)
 }
 
 #include "emu/connectx/driver.h"
+
+/* A command of the object with this number. */
+static inline int driver_command_on(struct driver *d, u16 op, u32 number)
+{
+	memset(d->in, 0, sizeof(d->in));
+	wire_store(d->in + 8, 4, number);
+	return driver_command(d, op, 0, 16, 16);
+}
+
+static inline int driver_nop(struct driver *d)
+{
+	return driver_command_on(d, 0x80d, 0);
+}
+
+/* Whether @e is the successful completion of a send request. */
+static inline bool driver_sent(const u8 *e, u8 op, u32 qpn, u32 index)
+{
+	return e && e[63] >> 4 == 0 && e[56] == op && wire_load(e + 57, 3) == qpn && wire_load(e + 60, 2) == index;
+}
+
+static inline bool driver_failed(const u8 *e, bool receive, u8 syndrome)
+{
+	return e && e[63] >> 4 == (receive ? 14 : 13) && e[55] == syndrome;
+}
+
+/* Arms a fault of the firmware. */
+static inline struct fault *driver_fault(struct driver *d, const char *line)
+{
+	char err[512] = "";
+	struct fault *ft = fault_add(&d->faults, line, err, sizeof(err));
+
+	if (!ft) {
+		fprintf(stderr, "%s: %s\n", line, err);
+		abort();
+	}
+	return ft;
+}
+
+/* However long it takes: the loop reads the clock at the end, and runs timers by it. */
+static inline void driver_run_for(struct driver *d, u64 ns)
+{
+	u64 end = clock_read() + ns;
+
+	while (clock_read() < end) {
+		usleep(1000);
+		loop_run_idle(d->loop, 0);
+	}
+	loop_run_idle(d->loop, 0);
+	loop_run_idle(d->loop, 0);
+}
 
 /* Writes the address of the command queue, which enables the interface. */
 static inline void driver_set_queue(struct driver *d)

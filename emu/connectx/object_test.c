@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lifetimes of objects: the adapter keeps those that others use. Parameters of a transition that are optional. */
+/*
+ * Objects that the adapter does not create, since they are too large or use others that do not exist, and those that it
+ * keeps, since others use them. Parameters of a transition that are optional.
+ */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
 
 static struct driver d;
-
-/* A command of the object with this number. */
-static int command_on(u16 op, u32 number)
-{
-	memset(d.in, 0, sizeof(d.in));
-	wire_store(d.in + 8, 4, number);
-	return driver_command(&d, op, 0, 16, 16);
-}
 
 /* A queue pair, its CQ, and what they are of. */
 static void in_use(void)
@@ -20,14 +15,15 @@ static void in_use(void)
 	u32 qpn;
 
 	row(1, "a queue pair", !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn));
-	row(2, "its protection domain is in use", command_on(0x801, d.pdn) == CX_BAD_RES_STATE);
-	row(3, "its CQ", command_on(0x401, d.cqn) == CX_BAD_RES_STATE);
-	row(4, "the CQ's event queue", command_on(0x302, d.eqn) == CX_BAD_RES_STATE);
-	row(5, "the queue pair ends", !command_on(0x501, qpn));
-	row(6, "then its CQ may", !command_on(0x401, d.cqn));
-	row(7, "and the event queue", !command_on(0x302, d.eqn));
-	row(8, "a key is of the domain", command_on(0x801, d.pdn) == CX_BAD_RES_STATE);
-	row(9, "without it the domain ends", !command_on(0x202, d.lkey >> 8) && !command_on(0x801, d.pdn));
+	row(2, "its protection domain is in use", driver_command_on(&d, 0x801, d.pdn) == CX_BAD_RES_STATE);
+	row(3, "its CQ", driver_command_on(&d, 0x401, d.cqn) == CX_BAD_RES_STATE);
+	row(4, "the CQ's event queue", driver_command_on(&d, 0x302, d.eqn) == CX_BAD_RES_STATE);
+	row(5, "the queue pair ends", !driver_command_on(&d, 0x501, qpn));
+	row(6, "then its CQ may", !driver_command_on(&d, 0x401, d.cqn));
+	row(7, "and the event queue", !driver_command_on(&d, 0x302, d.eqn));
+	row(8, "a key is of the domain", driver_command_on(&d, 0x801, d.pdn) == CX_BAD_RES_STATE);
+	row(9, "without it the domain ends",
+	    !driver_command_on(&d, 0x202, d.lkey >> 8) && !driver_command_on(&d, 0x801, d.pdn));
 }
 
 /* A UAR may be deallocated when no queue has doorbells in it. */
@@ -38,19 +34,20 @@ static void uars(void)
 	row(20, "a queue pair of each kind",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn[0]) && !driver_qp(&d, CX_QP_GSI, 1, 0, &qpn[1]) &&
 		    !driver_qp(&d, CX_QP_UMR, 2, 0, &qpn[2]));
-	row(21, "all queues are of the UAR", command_on(0x803, d.uar) == CX_BAD_RES_STATE);
+	row(21, "all queues are of the UAR", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES_STATE);
 	row(22, "a CQ that is not created", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
 	for (i = 0; i < 3; i++) {
-		row(23, "a queue pair ends", !command_on(0x501, qpn[i]));
-		row(24, "others do not", command_on(0x803, d.uar) == CX_BAD_RES_STATE);
+		row(23, "a queue pair ends", !driver_command_on(&d, 0x501, qpn[i]));
+		row(24, "others do not", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES_STATE);
 	}
-	row(25, "the CQ ends", !command_on(0x401, d.cqn));
-	row(26, "the event queue does not", command_on(0x803, d.uar) == CX_BAD_RES_STATE);
-	row(27, "the event queue ends", !command_on(0x302, d.eqn));
-	row(28, "nothing uses the UAR", !command_on(0x803, d.uar));
-	row(29, "it is no more", command_on(0x803, d.uar) == CX_BAD_RES);
+	row(25, "the CQ ends", !driver_command_on(&d, 0x401, d.cqn));
+	row(26, "the event queue does not", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES_STATE);
+	row(27, "the event queue ends", !driver_command_on(&d, 0x302, d.eqn));
+	row(28, "nothing uses the UAR", !driver_command_on(&d, 0x803, d.uar));
+	row(29, "it is no more", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES);
 	row(30, "the driver leaves one that is in use",
-	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !command_on(0x103, 0) && !driver_objects(&d));
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !driver_command_on(&d, 0x103, 0) &&
+		    !driver_objects(&d));
 }
 
 /* A driver whose pages have 64 KiB has UARs of that size. */
@@ -59,19 +56,20 @@ static void large_uars(void)
 	u8 *cap = cx_ptr(d.in, set_hca_cap_in, capability);
 	u32 qpn = 0, other = 0;
 
-	command_on(0x105, 0);
-	row(80, "a driver", !command_on(0x104, 0));
+	driver_command_on(&d, 0x105, 0);
+	row(80, "a driver", !driver_command_on(&d, 0x104, 0));
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(cap, cmd_hca_cap, log_uar_page_sz, 9);
 	row(81, "that cannot have pages of 2 MiB", driver_command(&d, 0x109, 0, 4112, 16) == CX_BAD_PARAM);
 	cx_set(cap, cmd_hca_cap, log_uar_page_sz, 4);
-	row(82, "has pages of 64 KiB", !driver_command(&d, 0x109, 0, 4112, 16) && !command_on(0x102, 0));
+	row(82, "has pages of 64 KiB", !driver_command(&d, 0x109, 0, 4112, 16) && !driver_command_on(&d, 0x102, 0));
 	row(83, "two UARs",
-	    !command_on(0x802, 0) && (other = (u32)cx_get(d.out, alloc_uar_out, uar)) && !command_on(0x802, 0));
+	    !driver_command_on(&d, 0x802, 0) && (other = (u32)cx_get(d.out, alloc_uar_out, uar)) &&
+		    !driver_command_on(&d, 0x802, 0));
 	d.uar = (u32)cx_get(d.out, alloc_uar_out, uar);
 	row(84, "are in the BAR", d.uar == other + 1 && other << 16 >= CX_UARS_AT && d.uar << 16 < 1u << 25);
 	d.eqe = d.cqe = 0;
-	command_on(0x800, 0);
+	driver_command_on(&d, 0x800, 0);
 	d.pdn = (u32)cx_get(d.out, alloc_pd_out, pd);
 	row(85, "a queue pair",
 	    !driver_eq(&d, &d.eqn) && !driver_cq(&d, LOG_CQ, &d.cqn) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) &&
@@ -84,7 +82,7 @@ static void large_uars(void)
 	row(87, "but in its own", driver_poll(&d) != NULL);
 	driver_poke64(&d, (u64)d.uar << 16 | 0x20, d.cqn);
 	row(88, "as that of its CQ", driver_event(&d) != NULL);
-	command_on(0x105, 0);
+	driver_command_on(&d, 0x105, 0);
 	row(89, "a driver with other pages follows", !driver_start(&d) && d.uar == CX_UARS_AT >> CX_UAR_SHIFT);
 }
 
@@ -140,7 +138,8 @@ static void counters(void)
 	u8 *qpc = cx_ptr(d.in, rst2init_qp_in, qpc);
 	u32 qpn, set;
 
-	row(60, "a queue pair", !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !command_on(0x771, 0));
+	row(60, "a queue pair",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_command_on(&d, 0x771, 0));
 	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(cx_ptr(qpc, qpc, primary_address_path), ads, vhca_port_num, 1);
@@ -150,7 +149,117 @@ static void counters(void)
 	cx_set(d.in, dealloc_q_counter_in, counter_set_id, set);
 	row(62, "which is deallocated", !driver_command(&d, 0x772, 0, 16, 16));
 	row(63, "once", driver_command(&d, 0x772, 0, 16, 16) == CX_BAD_RES);
-	row(64, "before the queue pair is destroyed", !command_on(0x50a, qpn) && !command_on(0x501, qpn));
+	row(64, "before the queue pair is destroyed",
+	    !driver_command_on(&d, 0x50a, qpn) && !driver_command_on(&d, 0x501, qpn));
+}
+
+/* A number that no object has. */
+#define NO_OBJECT 0xfffff0
+
+static void missing_objects(void)
+{
+	static const struct {
+		u16 op;
+		const char *name;
+	} commands[] = {
+		{ 0x202, "DESTROY_MKEY" },  { 0x302, "DESTROY_EQ" },      { 0x401, "DESTROY_CQ" },
+		{ 0x501, "DESTROY_QP" },    { 0x701, "DESTROY_SRQ" },     { 0x772, "DEALLOC_Q_COUNTER" },
+		{ 0x801, "DEALLOC_PD" },    { 0x803, "DEALLOC_UAR" },     { 0x80f, "DEALLOC_XRCD" },
+		{ 0x201, "QUERY_MKEY" },    { 0x303, "QUERY_EQ" },        { 0x402, "QUERY_CQ" },
+		{ 0x50b, "QUERY_QP" },      { 0x702, "QUERY_SRQ" },       { 0x703, "ARM_RQ" },
+		{ 0x403, "MODIFY_CQ" },     { 0x502, "RST2INIT_QP" },     { 0x50a, "2RST_QP" },
+		{ 0x806, "ATTACH_TO_MCG" }, { 0x807, "DETACH_FROM_MCG" },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		memset(d.in, 0, sizeof(d.in));
+		wire_store(d.in + 8, 4, NO_OBJECT);
+		row_of(commands[i].name, "of no object",
+		       driver_command(&d, commands[i].op, 0, CX_BYTES_create_qp_in, CX_BYTES_query_mkey_out) ==
+			       CX_BAD_RES);
+	}
+}
+
+/* Commands that create a queue pair, an SRQ or a key of an object that does not exist. */
+static void missing_parts(void)
+{
+	static const struct {
+		const char *name;
+		struct wire_field field;
+		bool shared; /* an SRQ is to be used */
+	} parts[] = {
+		{ "a send CQ", CX_FIELD(qpc, cqn_snd), false },      { "a receive CQ", CX_FIELD(qpc, cqn_rcv), false },
+		{ "a protection domain", CX_FIELD(qpc, pd), false }, { "an SRQ", CX_FIELD(qpc, srqn_rmpn_xrqn), true },
+		{ "a UAR", CX_FIELD(qpc, uar_page), false },
+	};
+	u8 *qpc = cx_ptr(d.in, create_qp_in, qpc), *srqc = cx_ptr(d.in, create_srq_in, srq_context_entry);
+	u32 service[] = { CX_QP_RC, CX_QP_GSI, CX_QP_UMR }, pdn = d.pdn, i, k, key;
+
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		for (k = 0; k < ARRAY_SIZE(service) && (!k || !parts[i].shared); k++) {
+			if (service[k] == CX_QP_UMR && i && i != ARRAY_SIZE(parts) - 1)
+				continue; /* it receives nothing, and has no domain */
+			memset(d.in, 0, sizeof(d.in));
+			cx_set(qpc, qpc, st, service[k]);
+			cx_set(qpc, qpc, pd, d.pdn);
+			cx_set(qpc, qpc, uar_page, d.uar);
+			cx_set(qpc, qpc, rq_type, parts[i].shared);
+			cx_set(qpc, qpc, cqn_snd, d.cqn);
+			cx_set(qpc, qpc, cqn_rcv, d.cqn);
+			wire_set(qpc, parts[i].field, NO_OBJECT);
+			row_of("CREATE_QP without", parts[i].name,
+			       driver_command(&d, 0x500, 0, driver_page(&d, CX_AT_create_qp_in_pas / 8, AT_WQ), 16) ==
+				       CX_BAD_RES);
+		}
+	}
+	d.uar++;
+	row_of("CREATE_CQ without", "a UAR", driver_cq(&d, LOG_CQ, &key) == CX_BAD_RES);
+	row_of("CREATE_EQ without", "a UAR", driver_eq(&d, &key) == CX_BAD_RES);
+	d.uar--;
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(srqc, srqc, log_srq_size, 2);
+	cx_set(srqc, srqc, log_rq_stride, 2);
+	cx_set(srqc, srqc, pd, NO_OBJECT);
+	row_of("CREATE_SRQ without", "a protection domain",
+	       driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ), 16) == CX_BAD_RES);
+	cx_set(srqc, srqc, pd, d.pdn);
+	cx_set(srqc, srqc, xrcd, NO_OBJECT);
+	cx_set(srqc, srqc, cqn, d.cqn);
+	row_of("CREATE_SRQ without", "an XRC domain",
+	       driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ), 16) == CX_BAD_RES);
+	memset(d.in, 0, sizeof(d.in));
+	d.pdn = NO_OBJECT;
+	row_of("CREATE_MKEY without", "a protection domain", driver_mkey(&d, 0, true, 0, 0, 0, &key) == CX_BAD_RES);
+	d.pdn = pdn;
+}
+
+static void refused(void)
+{
+	u32 cqn, key;
+
+	row(10, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, create_eq_in, eq_context_entry), eqc, uar_page, d.uar);
+	row(22, "an event queue without pages",
+	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
+	cx_set(d.in, destroy_eq_in, eq_number, d.eqn);
+	row(23, "an event queue in use stays", driver_command(&d, 0x302, 0, 16, 16) == CX_BAD_RES_STATE);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
+	row(24, "a CQ of no event queue",
+	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_RES);
+	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
+	row(26, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
+	memset(d.in, 0, sizeof(d.in));
+	row(27, "a key of a million pages and more",
+	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
+		    (cx_set(cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry), mkc, translations_octword_size,
+			    1u << 24),
+		     driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16)) == CX_BAD_PARAM);
+	memset(d.in, 0, sizeof(d.in));
+	row(28, "a key that reaches beyond its pages",
+	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
 int main(void)
@@ -160,6 +269,9 @@ int main(void)
 		perror("object_test");
 		return 1;
 	}
+	refused();
+	missing_objects();
+	missing_parts();
 	in_use();
 	uars();
 	rights();

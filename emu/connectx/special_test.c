@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Queue pairs that the HCA does not know: the memory of their requests, and their protection domain. */
+/* QP0 and QP1: the memory of their requests, their protection domain, and requests that fail. */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
@@ -10,14 +10,7 @@
 #define AT_RECV    (AT_DATA + 0x1000u)
 
 static struct driver d;
-static u32 qpn, sends, recvs; /* QP1, whose queues are in page 0; requests and receives posted */
-
-static int command_on(u16 op, u32 number)
-{
-	memset(d.in, 0, sizeof(d.in));
-	wire_store(d.in + 8, 4, number);
-	return driver_command(&d, op, 0, 16, 16);
-}
+static u32 qpn, sends, recvs; /* QP0 or QP1, whose queues are in page 0; requests and receives posted */
 
 /* A key of @len bytes from @at on, of this PD, with these rights. */
 static u32 key_make(u32 pdn, u32 at, u32 len, bool lr, bool lw)
@@ -112,7 +105,7 @@ static void keys(void)
 
 	row(1, "QP1, and another protection domain",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_GSI, 0, 0, &qpn) && !driver_connect(&d, qpn, 0) &&
-		    !command_on(0x800, 0));
+		    !driver_command_on(&d, 0x800, 0));
 	pdn = (u32)cx_get(d.out, alloc_pd_out, pd);
 	d.port.data.receive = mad_loop_back;
 	recv_post(key_make(d.pdn, AT_RECV, RECV_BYTES, false, true));
@@ -143,13 +136,49 @@ static void domain(void)
 {
 	u32 pdn, own = d.pdn;
 
-	row(10, "a protection domain", !driver_start(&d) && !command_on(0x800, 0));
+	row(10, "a protection domain", !driver_start(&d) && !driver_command_on(&d, 0x800, 0));
 	pdn = (u32)cx_get(d.out, alloc_pd_out, pd);
 	d.pdn = pdn;
 	row(11, "with QP0", !driver_qp(&d, CX_QP_SMI, 0, 0, &qpn));
 	d.pdn = own;
-	row(12, "is in use", command_on(0x801, pdn) == CX_BAD_RES_STATE);
-	row(13, "until that is destroyed", !command_on(0x501, qpn) && !command_on(0x801, pdn));
+	row(12, "is in use", driver_command_on(&d, 0x801, pdn) == CX_BAD_RES_STATE);
+	row(13, "until that is destroyed", !driver_command_on(&d, 0x501, qpn) && !driver_command_on(&d, 0x801, pdn));
+}
+
+/* Posts a MAD at @addr, request @index of QP0. */
+static void smp_post(u32 index, u64 addr)
+{
+	u8 wqe[2 * CX_WQE_BB] = { 0 }, *s = driver_control(wqe, qpn, index, CX_OP_SEND, 80);
+	u32 i;
+
+	wire_store(s + 8, 4, 1u << 31);
+	wire_store(s + 14, 2, d.lid);
+	driver_data(s + 48, MAD_SIZE, d.lkey, addr);
+	for (i = 0; i < 2; i++)
+		memcpy(driver_wqe(&d, 0, index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	driver_posted(&d, 0, qpn, index + 2);
+}
+
+/* A request that fails stops the send queue until SQERR2RTS (10.3.1). */
+static void send_queue_error(void)
+{
+	const u8 *qpc = cx_ptr(d.out, query_qp_out, qpc), *e;
+
+	row(20, "queue pair 0",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_SMI, 0, 0, &qpn) && !driver_connect(&d, qpn, 0));
+	smp_post(0, 1ull << 45); /* of the key, but nowhere */
+	row(21, "a MAD that is not in memory", driver_failed(driver_poll(&d), false, 4));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, qpn);
+	row(22, "stops its send queue",
+	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) && cx_get(qpc, qpc, state) == 4);
+	smp_post(2, driver_addr(AT_DATA));
+	row(23, "the next one is flushed", driver_failed(driver_poll(&d), false, 5));
+	memset(d.in, 0, sizeof(d.in));
+	row(24, "until the driver starts it again", !driver_modify(&d, 0x506, qpn, 0));
+	smp_post(4, driver_addr(AT_DATA));
+	e = driver_poll(&d);
+	row(25, "which sends", e && e[63] >> 4 == 0 && wire_load(e + 60, 2) == 4);
 }
 
 int main(void)
@@ -161,6 +190,7 @@ int main(void)
 	}
 	keys();
 	domain();
+	send_queue_error();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

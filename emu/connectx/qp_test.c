@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Requests of connected queue pairs and their doorbells, with a driver that does as the kernel's does, and with one that
+ * writes invalid requests and records.
+ */
+#include "emu/connectx/fixture.h"
+#include "emu/lib/log.h"
+#include "emu/lib/row.h"
+
+static struct driver d;
+
+/* Connects queue pairs @a and @b, with queues in pages 0 and 1. */
+static void connect_pair(u32 *a, u32 *b)
+{
+	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, a) && !driver_qp(&d, CX_QP_RC, 1, 0, b));
+	row(31, "connected", !driver_connect(&d, *a, *b) && !driver_connect(&d, *b, *a));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, *a);
+	row(32, "QUERY_QP",
+	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 3 &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == *b &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, rre) &&
+		    cx_get(cx_ptr(cx_ptr(d.out, query_qp_out, qpc), qpc, primary_address_path), ads, rlid) == 1);
+}
+
+static void send_and_inline_write(u32 a, u32 b)
+{
+	const u8 *e;
+	u8 *w, *s;
+
+	driver_recv(&d, 1, 0, 256, driver_addr(AT_DATA + 4096));
+	memcpy(d.c.mem + AT_DATA, "needle", 7);
+	driver_arm_eq(&d);
+	driver_arm_cq(&d, false);
+	w = driver_wqe(&d, 0, 0);
+	driver_data(driver_control(w, a, 0, CX_OP_SEND, 32), 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 0, a, 1);
+	e = driver_poll(&d);
+	row(33, "the receive's completion",
+	    e && e[63] >> 4 == 2 && wire_load(e + 44, 4) == 7 && wire_load(e + 57, 3) == b);
+	row(34, "its bytes", !memcmp(d.c.mem + AT_DATA + 4096, "needle", 7));
+	row(35, "the send's", driver_sent(driver_poll(&d), CX_OP_SEND, a, 0) && !driver_poll(&d));
+	e = driver_event(&d);
+	row(36, "an event for the armed CQ, with an interrupt",
+	    e && e[1] == CX_EVENT_COMP && wire_load(e + 32 + 24, 4) == d.cqn && client_raised(&d.c, 1) == 1);
+
+	w = driver_wqe(&d, 0, 1);
+	s = driver_control(w, a, 1, CX_OP_WRITE, 48);
+	wire_store(s, 8, driver_addr(AT_DATA + 8192));
+	wire_store(s + 8, 4, d.lkey);
+	wire_store(s + 16, 4, 1u << 31 | 6);
+	memcpy(s + 20, "thread", 6);
+	driver_posted(&d, 0, a, 2);
+	row(37, "an inline RDMA write",
+	    driver_sent(driver_poll(&d), CX_OP_WRITE, a, 1) && !memcmp(d.c.mem + AT_DATA + 8192, "thread", 6));
+	row(38, "no event: it is not armed", !driver_event(&d));
+}
+
+/* Registers a page by a memory key request of @a; @b writes to it; the key is invalidated. Returns the key. */
+static u32 register_page(u32 a, u32 b)
+{
+	u32 key;
+	u8 *w, *s;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(39, "a key for registrations", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
+	w = driver_wqe(&d, 0, 2);
+	memset(w, 0, 256);
+	driver_control(w, a, 2, CX_OP_UMR, 144);
+	wire_store(w + 12, 4, (key & ~0xffu) | 0x77);
+	w[16] = 0xa0; /* inline, must be free */
+	wire_store(w + 20, 2, 4);
+	wire_store(w + 24, 8, 1ull << 0 | 1 << 1 | 1 << 6 | 1 << 13 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 29);
+	cx_set(w + 64, mkc, lw, 1);
+	cx_set(w + 64, mkc, rw, 1);
+	cx_set(w + 64, mkc, mkey_7_0, 0x77);
+	cx_set(w + 64, mkc, start_addr, 0x5000);
+	cx_set(w + 64, mkc, len, 100);
+	cx_set(w + 64, mkc, log_page_size, 12);
+	wire_store(w + 128, 8, driver_addr(AT_DATA + 0x3000));
+	driver_posted(&d, 0, a, 5);
+	row(40, "registered", driver_sent(driver_poll(&d), CX_OP_UMR, a, 2));
+	key = (key & ~0xffu) | 0x77;
+	w = driver_wqe(&d, 1, 0);
+	s = driver_control(w, b, 0, CX_OP_WRITE, 48);
+	wire_store(s, 8, 0x5000 + 4);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 1);
+	row(41, "the peer writes to it",
+	    driver_sent(driver_poll(&d), CX_OP_WRITE, b, 0) && !memcmp(d.c.mem + AT_DATA + 0x3000 + 4, "needle", 7));
+	w = driver_wqe(&d, 0, 5);
+	memset(w, 0, 128);
+	driver_control(w, a, 5, CX_OP_UMR, 128);
+	wire_store(w + 12, 4, key);
+	w[16] = 0x80;
+	wire_store(w + 24, 8, 1 << 29);
+	cx_set(w + 64, mkc, free, 1);
+	driver_posted(&d, 0, a, 7);
+	row(42, "invalidated", driver_sent(driver_poll(&d), CX_OP_UMR, a, 5));
+	return key;
+}
+
+/* Registers two separate ranges by request 7 of @a; @b writes across the gap. */
+static void gaps(u32 a, u32 b)
+{
+	u32 key;
+	u8 *w, *s;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(46, "a key for pieces", !driver_mkey(&d, 2, false, 0, 0, 4, &key));
+	w = driver_wqe(&d, 0, 7);
+	memset(w, 0, 64 * 4);
+	driver_control(w, a, 7, CX_OP_UMR, 192);
+	wire_store(w + 12, 4, key);
+	w[16] = 0xa0;
+	wire_store(w + 20, 2, 4);
+	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 18 | 1 << 20 | 1 << 29);
+	cx_set(w + 64, mkc, lw, 1);
+	cx_set(w + 64, mkc, rw, 1);
+	cx_set(w + 64, mkc, start_addr, 0x9000);
+	cx_set(w + 64, mkc, len, 8);
+	driver_data(driver_data(w + 128, 4, d.lkey, driver_addr(AT_DATA + 0x5002)), 4, d.lkey,
+		    driver_addr(AT_DATA + 0x5102));
+	driver_data(w + 160, 0x80000000, 0x40000, 0x209e2143); /* left in the queue, behind the ranges */
+	driver_posted(&d, 0, a, 10);
+	row(47, "of ranges of another key", driver_sent(driver_poll(&d), CX_OP_UMR, a, 7));
+	s = driver_control(driver_wqe(&d, 1, 1), b, 1, CX_OP_WRITE, 48);
+	wire_store(s, 8, 0x9000 + 1);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 6, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 2);
+	row(48, "a write to both",
+	    driver_sent(driver_poll(&d), CX_OP_WRITE, b, 1) && !memcmp(d.c.mem + AT_DATA + 0x5003, "nee", 3) &&
+		    !memcmp(d.c.mem + AT_DATA + 0x5102, "dle", 3));
+}
+
+/* Sends inline bytes and a data segment in one request, as UCX does. */
+static void header(u32 b)
+{
+	u8 *s = driver_control(driver_wqe(&d, 1, 2), b, 2, CX_OP_WRITE, 64);
+
+	memset(d.c.mem + AT_DATA + 0x6000, 0, 16);
+	wire_store(s, 8, driver_addr(AT_DATA + 0x6000));
+	wire_store(s + 8, 4, d.lkey);
+	wire_store(s + 16, 4, 1u << 31 | 3);
+	memcpy(s + 20, "two", 3);
+	driver_data(s + 32, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 3);
+	row(49, "inline bytes, then a data segment",
+	    driver_sent(driver_poll(&d), CX_OP_WRITE, b, 2) && !memcmp(d.c.mem + AT_DATA + 0x6000, "twoneedle", 10));
+}
+
+/* Posts request number @index, a NOP of @a, without its doorbell. */
+static void post_record(u32 a, u32 index)
+{
+	driver_control(driver_wqe(&d, 0, index), a, index, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, index + 1);
+}
+
+/* Requests of a queue with a recent doorbell are found by its record, until the loop sleeps. */
+static void record_polled(u32 a)
+{
+	struct loop_poller *p = &d.dev->poller;
+
+	cx_qp_doorbell(d.dev, d.uar, a);
+	row(120, "a doorbell without a request", !p->poll(p, loop_now(d.loop)));
+	post_record(a, 10);
+	row(121, "a request without a doorbell, once",
+	    p->poll(p, loop_now(d.loop)) == 1 && !p->poll(p, loop_now(d.loop)));
+	loop_run_idle(d.loop, 0);
+	row(122, "is executed", driver_sent(driver_poll(&d), CX_OP_NOP, a, 10));
+	post_record(a, 11);
+	loop_run_idle(d.loop, 0);
+	row(123, "not after the loop has slept", !driver_poll(&d));
+	driver_posted(&d, 0, a, 12);
+	row(124, "before its doorbell", driver_sent(driver_poll(&d), CX_OP_NOP, a, 11));
+}
+
+/* A request that the driver copies to the UAR (BlueFlame), in writes of 8 bytes as QEMU's: the first is the doorbell. */
+static void blueflame(u32 a)
+{
+	u64 bad = driver_counter(&d, "bad_doorbells"), rung = driver_counter(&d, "doorbells");
+	u8 *w = driver_wqe(&d, 0, 12);
+	u64 part;
+	u32 i;
+
+	memset(w, 0xff, CX_WQE_BB);
+	driver_control(w, a, 12, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, 13);
+	for (i = 0; i < CX_WQE_BB; i += sizeof(part)) {
+		memcpy(&part, w + i, sizeof(part));
+		client_write(&d.c, 0, d.uar * 4096ull + 0x900 + i, part, sizeof(part));
+	}
+	loop_run_idle(d.loop, 0);
+	row(125, "is executed once", driver_sent(driver_poll(&d), CX_OP_NOP, a, 12) && !driver_poll(&d));
+	row(126, "by one doorbell",
+	    driver_counter(&d, "doorbells") == rung + 1 && driver_counter(&d, "bad_doorbells") == bad);
+}
+
+/* A WRITE of @b with the invalidated @key fails, and the queue pair enters ERR. */
+static void write_by_invalid_key(u32 b, u32 key)
+{
+	const u8 *e;
+	u8 *w, *s;
+
+	w = driver_wqe(&d, 1, 3);
+	s = driver_control(w, b, 3, CX_OP_WRITE, 48);
+	wire_store(s, 8, 0x5000 + 4);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 4);
+	row(43, "then the peer may not", driver_failed(driver_poll(&d), false, 0x13));
+	while ((e = driver_event(&d)))
+		row_of("events of the failure", "of the queue pair's",
+		       e[1] == CX_EVENT_WQ_ACCESS || e[1] == CX_EVENT_WQ_CATASTROPHIC);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, b);
+	row(44, "and its queue pair is in error",
+	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
+	driver_posted(&d, 1, b, 5);
+	row(45, "what is posted now is flushed", driver_failed(driver_poll(&d), false, 0x05));
+}
+
+static void data(void)
+{
+	u32 a, b, key;
+
+	row(21, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
+	connect_pair(&a, &b);
+	send_and_inline_write(a, b);
+	key = register_page(a, b);
+	gaps(a, b);
+	header(b);
+	record_polled(a);
+	blueflame(a);
+	write_by_invalid_key(b, key);
+}
+
+/* Modifies the queue pair to RESET, and to RTS again, with empty queues. */
+static bool again(u32 n, u32 qpn, u32 peer)
+{
+	memset(d.in, 0, sizeof(d.in));
+	if (driver_modify(&d, 0x50a, qpn, 0))
+		return false;
+	memset(d.c.mem + AT_RECORDS + 64 + n * 64, 0, 8);
+	return !driver_connect(&d, qpn, peer);
+}
+
+static void hostile_queues(void)
+{
+	u64 bad = driver_counter(&d, "bad_doorbells");
+	u32 a, b, key, i;
+	u8 *w;
+
+	row(60, "two more",
+	    !driver_qp(&d, CX_QP_RC, 5, 0, &a) && !driver_qp(&d, CX_QP_RC, 6, 0, &b) && !driver_connect(&d, a, b) &&
+		    !driver_connect(&d, b, a));
+	driver_poke64(&d, (d.uar + 1) * 4096ull + 0x800, (u64)a << 8);
+	driver_poke64(&d, d.uar * 4096ull + 0x800, 0xabcdef00);
+	driver_poke64(&d, d.uar * 4096ull + 0x20, 0xffffff);
+	driver_poke(&d, d.uar * 4096ull + 0x40, 31u << 24);
+	driver_poke(&d, d.uar * 4096ull + 0x40, d.eqn << 24 | 0x800000);
+	client_write(&d.c, 0, d.uar * 4096ull + 0x801, 0, 3);
+	row(61, "doorbells of other pages, of no object, unaligned", driver_counter(&d, "bad_doorbells") == bad + 6);
+	w = driver_wqe(&d, 5, 0);
+	memset(w, 0xff, 1024);
+	driver_posted(&d, 5, a, 5);
+	row(62, "a request of a kind that is not", driver_failed(driver_poll(&d), false, 0x02));
+	while (driver_poll(&d))
+		;
+	row(63, "its queue pair again", again(5, a, b));
+	memset(w, 0, 1024);
+	driver_posted(&d, 5, a, 1);
+	row(64, "a request of no size", driver_failed(driver_poll(&d), false, 0x02));
+	row(65, "again", again(5, a, b));
+	driver_posted(&d, 5, a, 0x8000);
+	row(66, "more requests than the queue has room for", driver_failed(driver_poll(&d), false, 0x02));
+	row(67, "again", again(5, a, b));
+	driver_data(driver_control(w, a, 0, CX_OP_SEND, 32), 100, d.lkey ^ 1, driver_addr(AT_DATA));
+	driver_posted(&d, 5, a, 1);
+	row(68, "a key of another variant", driver_failed(driver_poll(&d), false, 0x04));
+	/* A user queue pair must not register physical pages, not even for a key of its own. */
+	memset(d.in, 0, sizeof(d.in));
+	row(69, "a key", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
+	row(70, "a program's queue pair", again(5, a, b));
+	cx_qp_get(d.dev, a)->privileged = false;
+	memset(w, 0, 256);
+	driver_control(w, a, 0, CX_OP_UMR, 144);
+	wire_store(w + 12, 4, key);
+	w[16] = 0x80;
+	wire_store(w + 20, 2, 1);
+	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 29);
+	cx_set(w + 64, mkc, len, 100);
+	driver_posted(&d, 5, a, 3);
+	row(71, "may not register physical pages", driver_failed(driver_poll(&d), false, 0x06));
+	/* The CQ is not polled from here on. */
+	row(72, "again", again(5, a, b));
+	while (driver_event(&d))
+		;
+	driver_arm_eq(&d);
+	for (i = 0; i < 40; i++) {
+		driver_control(driver_wqe(&d, 5, i), a, i, CX_OP_NOP, 16);
+		driver_posted(&d, 5, a, i + 1);
+	}
+	{
+		const u8 *e = driver_event(&d);
+
+		row(73, "a CQ overruns", e && e[1] == CX_EVENT_CQ_ERROR && wire_load(e + 32, 4) == d.cqn);
+	}
+}
+
+int main(void)
+{
+	log_level = LOG_ERROR;
+	if (driver_create(&d) || driver_attach(&d)) {
+		perror("qp_test");
+		return 1;
+	}
+	data();
+	hostile_queues();
+	client_close(&d.c);
+	driver_destroy(&d);
+	return rows_end();
+}
