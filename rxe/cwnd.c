@@ -13,6 +13,7 @@
 #define CWND_MIN_SELECTIVE 64u /* with selective retransmission a loss costs one packet */
 #define TIMEOUT_MIN        (2 * NSEC_PER_MSEC)
 #define TIMEOUT_SRTTS      8 /* some round trips are long because programs share the processors */
+#define TIMEOUT_LATE       (50 * NSEC_PER_USEC)
 #define BACKOFF_MAX        6
 #define COUNTED_TIMEOUTS   3 /* of the attribute; the next early time-out is less than one later */
 
@@ -52,7 +53,7 @@ void rxe_cwnd_acked(struct rxe_qp *rq, u32 una, u32 n)
 	u64 now = loop_now(rq->rxe->loop).ns;
 
 	cwnd->backoff = 0;
-	cwnd->loss_handled = false;
+	cwnd->loss_handled = cwnd->late = false;
 	cwnd->timer_began = now;
 	if (!cwnd->on)
 		return;
@@ -111,6 +112,18 @@ bool rxe_cwnd_timeout_counts(const struct rxe_qp *rq)
 
 	return !cwnd->on || loop_now(rq->rxe->loop).ns - cwnd->timer_began >=
 				    COUNTED_TIMEOUTS * wire_timeout_ns(rq->qp->attr.timeout);
+}
+
+/*
+ * A timer runs late when this process did not run: the ACK may wait in the socket, or the request, if the peer is of this
+ * process. The early time-out begins once more, but not twice, since each may be late on a busy machine.
+ */
+bool rxe_cwnd_timeout_late(struct rxe_qp *rq, u64 late_ns)
+{
+	struct rxe_cwnd *cwnd = &rq->req.cwnd;
+
+	cwnd->late = !cwnd->late && late_ns > TIMEOUT_LATE && !rxe_cwnd_timeout_counts(rq);
+	return cwnd->late;
 }
 
 bool rxe_cwnd_timeout_early(struct rxe_qp *rq)

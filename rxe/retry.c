@@ -137,6 +137,10 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 		rxe_retry_arm(rq);
 		return;
 	}
+	if (rxe_cwnd_timeout_late(rq, now.ns - t->when)) {
+		rxe_retry_arm(rq);
+		return;
+	}
 	rxe_cwnd_lost(rq);
 	rq->req.cwnd.loss_handled = false;
 	if (rxe_cwnd_timeout_early(rq)) {

@@ -92,6 +92,7 @@ enum rxe_fail {
 struct rxe_cwnd {
 	bool on, sampling;
 	bool loss_handled; /* the loss in this flight has been counted, and the retransmission requested */
+	bool late;         /* the retransmission time-out ran late, and was armed again */
 	u8 backoff;
 	u32 size, acked;                  /* packets; acknowledged since the window last grew */
 	u32 sample_psn, loss_psn;         /* loss_psn: of the last packet that has reported the handled loss */
@@ -325,6 +326,7 @@ u64 rxe_cwnd_timeout(const struct rxe_qp *rq);
 bool rxe_cwnd_timeout_counts(
 	const struct rxe_qp *rq);               /* the full local ACK timeout has expired: a retry now is counted */
 bool rxe_cwnd_timeout_early(struct rxe_qp *rq); /* the expired time-out was an early one: not counted as a retry */
+bool rxe_cwnd_timeout_late(struct rxe_qp *rq, u64 late_ns); /* the early time-out ran late, and begins once more */
 
 /* The requester: wqe.c, requester.c, retry.c, response.c, read.c */
 void rxe_req_kick(struct rxe_qp *rq);

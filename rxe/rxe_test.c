@@ -394,6 +394,38 @@ static void test_retry_interval(void)
 	row(326, "also after an idle time", ms >= least && ms <= 4 * least);
 }
 
+/* Ethernet: the timer of the early retransmission runs late, as when the process did not run. Returns packets sent. */
+static u64 late_timer(struct rxe_qp *rq)
+{
+	u64 before = sent;
+
+	loop_timer_set(loop, &rq->req.timer, loop_now(loop).ns - NSEC_PER_MSEC);
+	loop_run_idle(loop, loop_now(loop).ns);
+	return sent - before;
+}
+
+static void test_late_timer(void)
+{
+	struct hca_send_wr wr;
+	struct rxe_qp *rq;
+
+	link_layer = WIRE_LINK_ETHERNET;
+	ack_timeout = 14;
+	start(HCA_QPT_RC, 5, 0);
+	rq = hca_qp_lookup(a.hca, a.qpn)->transport;
+	rq->req.cwnd.srtt = 10 * NSEC_PER_USEC;
+	drop_all = true;
+	wr = request(HCA_WR_RDMA_WRITE, 64);
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_idle(loop, loop_now(loop).ns);
+	row(327, "a time-out that runs late retransmits nothing: the ACK may wait in the socket", !late_timer(rq));
+	row(328, "late once more, it retransmits", late_timer(rq) == 1);
+	row(329, "a retransmission's time-out may run late, too", !late_timer(rq));
+	stop();
+	link_layer = WIRE_LINK_IB;
+	ack_timeout = 8;
+}
+
 /* More payload buffers than the batch of writes can reference. */
 static void test_kept(void)
 {
@@ -747,6 +779,7 @@ int main(void)
 	test_many();
 	test_lost_response();
 	test_retry_interval();
+	test_late_timer();
 	test_kept();
 	test_invalidate();
 	test_ud();
