@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "emu/lib/spec.h"
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
@@ -14,6 +15,7 @@
 int fabric_build_error(struct fabric_build *b, const char *fmt, ...)
 {
 	va_list ap;
+	char *p;
 	int n;
 
 	n = b->line ? snprintf(b->err, b->err_len, "%s:%u: ", b->file, b->line)
@@ -23,6 +25,9 @@ int fabric_build_error(struct fabric_build *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(b->err + n, b->err_len - (size_t)n, fmt, ap);
 	va_end(ap);
+	for (p = b->err; *p; p++) /* words of a file that is no topology */
+		if (iscntrl((u8)*p))
+			*p = '?';
 	return -EINVAL;
 }
 
@@ -394,7 +399,7 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 {
 	char name[FABRIC_NAME_MAX + 8], word[80], *colon;
 	struct fabric_ip *ip;
-	unsigned long port = 1;
+	u64 port = 1;
 	bool any = false;
 	__be32 v4;
 	s64 n;
@@ -404,9 +409,10 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 	n = fabric_build_find_name(b, name);
 	colon = strrchr(name, ':');
 	if (n < 0 && colon) {
-		port = strtoul(colon + 1, NULL, 10);
 		*colon = 0;
 		n = fabric_build_find_name(b, name);
+		if (!spec_number(colon + 1, FABRIC_CA_PORTS_MAX, &port))
+			port = 0;
 	}
 	if (n < 0 || !b->t->nodes[n].ip)
 		return fabric_build_error(b, "there is no host \"%.60s\"", name);

@@ -2,14 +2,15 @@
 /* Options of both topology formats: of the whole fabric, cables and disabled ports. */
 #include <stdlib.h>
 
+#include "emu/lib/spec.h"
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
 static int set_mtu(struct fabric_build *b, const char *val)
 {
-	unsigned long n = strtoul(val, NULL, 10);
+	u64 n;
 
-	b->t->mtu = n <= 4096 ? wire_mtu_code((u32)n) : 0;
+	b->t->mtu = spec_number(val, 4096, &n) ? wire_mtu_code((u32)n) : 0;
 	if (!b->t->mtu || wire_mtu_bytes(b->t->mtu) != n)
 		return fabric_build_error(b, "mtu is 256, 512, 1024, 2048 or 4096, not \"%.40s\"", val);
 	return 0;
@@ -18,10 +19,10 @@ static int set_mtu(struct fabric_build *b, const char *val)
 static int set_vls(struct fabric_build *b, const char *val)
 {
 	static const u8 count[] = { 0, 1, 2, 4, 8, 15 };
-	unsigned long n = strtoul(val, NULL, 10);
-	u8 code;
+	u64 n;
+	u8 code = spec_number(val, 15, &n) ? 1 : ARRAY_SIZE(count);
 
-	for (code = 1; code < ARRAY_SIZE(count); code++)
+	for (; code < ARRAY_SIZE(count); code++)
 		if (count[code] == n) {
 			b->t->vl_cap = code;
 			return 0;

@@ -262,6 +262,8 @@ static int shape_number(struct fabric_build *b, struct shape_args *a, u32 i, con
 	if (end == val || *end || n > numbers[i].most)
 		return fabric_build_error(b, "%s is a number up to %u, not \"%.40s\"", numbers[i].word, numbers[i].most,
 					  val);
+	if (a->used[i])
+		return fabric_build_error(b, "\"%s\" is given twice (line %u)", numbers[i].word, a->used[i]);
 	a->used[i] = b->line;
 	memcpy((u8 *)a + numbers[i].offset, &(u32){ (u32)n }, sizeof(u32));
 	return numbers[i].shape ? shape_choose(b, a, numbers[i].word, numbers[i].shape) : 0;

@@ -147,7 +147,7 @@ struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t
 	char *text = f ? read_file(f, &len) : NULL;
 
 	if (!text)
-		snprintf(err, err_len, "%s: %s", path, strerror(errno));
+		snprintf(err, err_len, "%s: %s", *path ? path : "\"\"", strerror(errno));
 	if (f)
 		fclose(f);
 	t = text ? fabric_topology_parse(text, len, path, err, err_len) : NULL;

@@ -192,9 +192,10 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 			continue;
 		}
 		if (addrs && strpbrk(word, ".:") && strcmp(word, "mac")) {
+			snprintf(val, sizeof(val), "%s", word);
 			if (!parse_addr(w->station, word))
 				return fabric_build_error(
-					b, "\"%.60s\" is not an address, or exceeds the number of addresses", word);
+					b, "\"%.60s\" is not an address, or exceeds the number of addresses", val);
 			continue;
 		}
 		addrs = false;
