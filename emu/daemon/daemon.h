@@ -78,6 +78,7 @@ struct daemon {
 	u64 fault_seed; /* added to default seeds of faults: its own in each daemon that numbers faults by itself */
 	struct timeline *timeline;  /* NULL: not recording */
 	struct daemon_ether *ether; /* NULL: no Ethernet */
+	char failure[300];          /* why a host or station could not be created */
 };
 
 /* options.c: fills in @opt from the command line; exits on an error. */
@@ -100,8 +101,8 @@ void daemon_binding_interface(const struct fabric_node *node, char netdev[IF_NAM
 /* host.c: the host with that name; NULL: no such host, or out of memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
-/* Creates the hosts that are needed at start. NULL, or the name of one that failed; the log has the reason. */
-const char *daemon_hosts_start(struct daemon *d);
+/* Creates the hosts that are needed at start. False, with the reason in the daemon's @failure: one that must exist does not. */
+bool daemon_hosts_start(struct daemon *d);
 bool daemon_host_is_iwarp(const struct fabric_node *n);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or nodes that are similar to @name. Returns how many. */

@@ -34,10 +34,11 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 	if (s->tap)
 		return 0;
 	err = errno;
-	log_at(LOG_ERROR, s->cfg.name, "TAP interface %s: %s%s", s->cfg.device, strerror(err),
-	       err == EPERM || err == EACCES ? "; creating it needs CAP_NET_ADMIN"
-	       : err == ENOENT               ? "; there is no /dev/net/tun"
-					     : "");
+	snprintf(d->failure, sizeof(d->failure), "station %s: TAP interface %s: %s%s", s->cfg.name, s->cfg.device,
+		 strerror(err),
+		 err == EPERM || err == EACCES ? "; creating it needs CAP_NET_ADMIN"
+		 : err == ENOENT               ? "; there is no /dev/net/tun"
+					       : "");
 	return -err;
 }
 

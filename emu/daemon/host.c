@@ -265,22 +265,21 @@ bool daemon_host_is_iwarp(const struct fabric_node *n)
 	return fabric_node_binding(n) && !strncmp(fabric_node_binding(n), "iwarp ", 6);
 }
 
-/* Logs why, with the words of the topology line that the error may be about. */
-static void host_failed(const struct host *h, int err)
+/* Says why, with the words of the topology line that the error may be about; also in the log, unless the start fails. */
+static void host_failed(struct daemon *d, const struct host *h, int err)
 {
 	const char *binding = fabric_node_binding(h->node), *hint = "";
 
-	if (!binding) {
-		log_at(LOG_ERROR, h->uv.name, "the host cannot be created: %s", strerror(-err));
-		return;
-	}
 	if (err == -EADDRNOTAVAIL || err == -ENODEV)
 		hint = "; these must be addresses, or an interface, of this machine";
 	else if (err == -EADDRINUSE)
 		hint = "; another program or fabric has a port there";
 	else if (err == -EPROTONOSUPPORT)
 		hint = "; RoCE v1 has no UDP, but works between stations of an Ethernet (host NAME ether SWITCH)";
-	log_at(LOG_ERROR, h->uv.name, "the host cannot be created on \"%s\": %s%s", binding, strerror(-err), hint);
+	snprintf(d->failure, sizeof(d->failure), "host %s%s%s cannot be created: %s%s", h->uv.name, binding ? " " : "",
+		 binding ?: "", strerror(-err), hint);
+	if (!binding || d->server)
+		log_at(LOG_ERROR, "", "%s", d->failure);
 }
 
 static struct host *host_create(struct daemon *d, struct fabric_node *n)
@@ -318,7 +317,7 @@ static struct host *host_create(struct daemon *d, struct fabric_node *n)
 	return h;
 
 err_destroy:
-	host_failed(h, err);
+	host_failed(d, h, err);
 	host_destroy(h);
 	return NULL;
 }
@@ -341,7 +340,7 @@ struct host *daemon_host_of(struct daemon *d, struct fabric_node *n)
  * Creates all hosts at start, so that each responds on its IP addresses, unless there are too many. Those with sockets
  * on the machine's network must be created now: the confined daemon may open none.
  */
-const char *daemon_hosts_start(struct daemon *d)
+bool daemon_hosts_start(struct daemon *d)
 {
 	u32 i, n = fabric_node_count(d->fabric);
 
@@ -350,9 +349,9 @@ const char *daemon_hosts_start(struct daemon *d)
 
 		if (fabric_node_type(node) == NODE_TYPE_CA && (n <= HOSTS_AT_START || fabric_node_binding(node)))
 			if (!daemon_host_of(d, node) && fabric_node_binding(node))
-				return fabric_node_name(node);
+				return false;
 	}
-	return NULL;
+	return true;
 }
 
 struct host *daemon_host_get(struct daemon *d, const char *name)

@@ -174,7 +174,7 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
 	err = d->fabric ? daemon_ether_create(d, topo) : 0;
 	if (err)
-		muslind_fail("the Ethernet cannot be created: %s", strerror(-err));
+		muslind_fail("%s", d->failure[0] ? d->failure : strerror(-err));
 	if (d->fabric && topo->ntrunks) {
 		d->trunks = trunk_set_create(d->loop, d->fabric, topo, why, sizeof(why));
 		if (!d->trunks)
@@ -264,7 +264,6 @@ int main(int argc, char **argv)
 	static struct daemon d;
 	struct fabric_topology *topo;
 	int ready = -1, lock, err;
-	const char *host;
 	char why[512];
 
 	daemon_options_parse(&d.opt, argc, argv);
@@ -296,9 +295,8 @@ int main(int argc, char **argv)
 	d.hold = (struct loop_fd){ .fd = d.opt.hold, .fn = on_hold };
 	if (d.opt.hold >= 0 && loop_fd_add(d.loop, &d.hold, EPOLLIN))
 		muslind_fail("--hold %d: %s", d.opt.hold, strerror(errno));
-	host = daemon_hosts_start(&d);
-	if (host)
-		muslind_fail("host %s cannot be created", host);
+	if (!daemon_hosts_start(&d))
+		muslind_fail("%s", d.failure[0] ? d.failure : "out of memory");
 	start_servers(&d);
 	if (daemon_shard_write(&d))
 		muslind_fail("%s: %s", d.run.dir, strerror(errno));
