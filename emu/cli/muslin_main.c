@@ -34,7 +34,12 @@ int cli_try_connect(char *err, size_t err_len)
 
 	if (sock >= 0)
 		return sock;
-	if (sock != -ENOENT && sock != -ECONNREFUSED)
+	if (sock == -ECONNREFUSED)
+		snprintf(err, err_len,
+			 "fabric %s is not up: its daemon has died; see `muslin log --name %s`, and start it again "
+			 "with `muslin up --name %s`",
+			 cli_run.name, cli_run.name, cli_run.name);
+	else if (sock != -ENOENT)
 		snprintf(err, err_len, "%s: %s", path, strerror(-sock));
 	else if (strcmp(cli_run.name, "default"))
 		snprintf(
@@ -223,8 +228,9 @@ static int cmd_log(int argc, char **argv)
 			cli_fail(CLI_ERROR,
 				 "fabric %s is in the foreground; its log is what it writes to standard error",
 				 cli_run.name);
-		cli_fail(CLI_ERROR, "%s: %s; is fabric %s up?", rundir_path(&cli_run, RUNDIR_LOG, path),
-			 strerror(errno), cli_run.name);
+		if (errno == ENOENT)
+			close(cli_connect()); /* fails with a message */
+		cli_fail(CLI_ERROR, "%s: %s", rundir_path(&cli_run, RUNDIR_LOG, path), strerror(errno));
 	}
 	do {
 		alive = log_grows(&l);

@@ -63,6 +63,18 @@ def test_wrong_topology_names_the_line(new_fabric, text, line):
     assert f"bad.topo:{line}" in out
 
 
+def test_a_daemon_that_has_died(new_fabric):
+    """It is told apart from one that was never started; `log` and `up` work."""
+    new_fabric.up("leafs 1 hosts 1")
+    pid = new_fabric.daemon_pid
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10, "the daemon's end")
+    assert f"{new_fabric.name} is not up: its daemon has died; see `muslin log" in new_fabric.command("show", status=1)
+    assert "SUBNET UP" in new_fabric.daemon_log()
+    new_fabric.command("down", status=1)
+    assert "is not up; start it with" in new_fabric.command("log", status=1)
+
+
 def test_a_start_that_fails_says_why_in_one_line(new_fabric):
     for text, words in (
         ("host a roce 192.0.2.77\n", "host a roce 192.0.2.77 cannot be created: Cannot assign requested address; "),
