@@ -31,21 +31,16 @@ static bool name_valid(const char *name)
 	return true;
 }
 
+/* It need not exist: rundir_claim() makes it. */
 static int base_check(const struct rundir *r, char *err, size_t err_len)
 {
 	struct stat st;
 	int e;
 
-	if (mkdir(r->base, 0700) && errno != EEXIST) {
-		e = errno;
-		snprintf(err, err_len, "%s: cannot make the run directory: %s; set MUSLIN_RUNDIR", r->base,
-			 strerror(e));
-		return -e;
-	}
 	if (lstat(r->base, &st)) {
 		e = errno;
-		snprintf(err, err_len, "%s: %s", r->base, strerror(e));
-		return -e;
+		snprintf(err, err_len, "%s: %s; set MUSLIN_RUNDIR", r->base, strerror(e));
+		return e == ENOENT ? 0 : -e;
 	}
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077) {
 		snprintf(err, err_len,
@@ -62,8 +57,11 @@ int rundir_open(struct rundir *r, const char *name, char *err, size_t err_len)
 	int n;
 
 	if (!name_valid(name)) {
-		snprintf(err, err_len, "\"%s\" cannot name a fabric: letters, digits, '.', '_', '-', at most %d", name,
-			 RUNDIR_NAME_MAX - 1);
+		snprintf(err, err_len,
+			 "\"%.60s\" cannot name a fabric: a name has letters, digits, '.', '_', '+' and '-', does not "
+			 "begin "
+			 "with '.' or '-', and has at most %d characters",
+			 name, RUNDIR_NAME_MAX - 1);
 		return -EINVAL;
 	}
 	strcpy(r->name, name);
@@ -126,15 +124,24 @@ static void remove_files(const struct rundir *r)
 		remove_tree(rundir_path(r, files[i], path));
 }
 
+static int make_dir(const char *path)
+{
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
 int rundir_claim(const struct rundir *r)
 {
 	char path[RUNDIR_PATH_MAX];
 	unsigned int tries = 0;
 	int fd, err;
 
-	/* another fabric may have removed the run directory since rundir_open() */
-	if (mkdir(r->dir, 0700) && errno == ENOENT && !mkdir(r->base, 0700))
-		mkdir(r->dir, 0700);
+	err = make_dir(r->dir);
+	if (err == -ENOENT) {
+		err = make_dir(r->base);
+		err = err ? err : make_dir(r->dir);
+	}
+	if (err)
+		return err;
 	fd = open(rundir_path(r, RUNDIR_PID, path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;

@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 			"fabric %s is running already; stop it with `muslin down --name %s`, or choose another --name",
 			d.run.name, d.run.name);
 	if (lock < 0)
-		muslind_fail("%s: %s", d.run.dir, strerror(-lock));
+		muslind_fail("%s: cannot make the run directory: %s; set MUSLIN_RUNDIR", d.run.dir, strerror(-lock));
 	claimed = &d.run;
 	start_fabric(&d, topo);
 	watch_signals(&d);

@@ -75,6 +75,17 @@ def test_a_daemon_that_has_died(new_fabric):
     assert "is not up; start it with" in new_fabric.command("log", status=1)
 
 
+def test_nothing_is_left_of_the_run_directory(new_fabric):
+    """Neither by commands without a fabric nor after `down`."""
+    del new_fabric.env["MUSLIN_RUNDIR"]
+    new_fabric.env["XDG_RUNTIME_DIR"] = str(new_fabric.folder)
+    for words in (["list"], ["up", "leafs 1 hosts 1"], ["down"]):
+        new_fabric.command(*words)
+        assert (new_fabric.folder / "muslin").exists() == (words[0] == "up")
+    new_fabric.env["XDG_RUNTIME_DIR"] = "/proc/nothing"
+    assert "cannot make the run directory: No such file" in new_fabric.command("up", status=1)
+
+
 def test_a_start_that_fails_says_why_in_one_line(new_fabric):
     for text, words in (
         ("host a roce 192.0.2.77\n", "host a roce 192.0.2.77 cannot be created: Cannot assign requested address; "),
