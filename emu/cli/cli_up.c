@@ -16,6 +16,27 @@
 #define DOWN_WAIT    10   /* seconds */
 #define SHOWN_HOSTS  16
 
+static bool up_before;                  /* the fabric was up before: this command fails */
+static volatile sig_atomic_t up_signal; /* that has interrupted `muslin up` */
+static bool up_killed; /* a starting process was killed: its daemon, which is ours, may run nevertheless */
+
+static void on_signal(int sig)
+{
+	up_signal = sig;
+}
+
+/* Those that the caller ignores, as a shell does for background commands, remain ignored. */
+static void up_catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction old;
+	size_t i;
+
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &(struct sigaction){ .sa_handler = on_signal }, NULL);
+}
+
 static bool has_option(int argc, char **argv, const char *option)
 {
 	int i;
@@ -56,7 +77,9 @@ static int daemon_wait(pid_t pid)
 		;
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	fprintf(stderr, "muslin: the daemon was killed by signal %d\n", WTERMSIG(status));
+	up_killed = !up_before;
+	if (!up_signal)
+		fprintf(stderr, "muslin: the daemon was killed by signal %d\n", WTERMSIG(status));
 	return CLI_ERROR;
 }
 
@@ -142,20 +165,38 @@ static int start_all_shards(unsigned int n, int argc, char **argv)
 	if (!status)
 		status = start_shards(1, n, n, argc, argv, &started);
 	for (i = 0; status && i < n; i++)
-		if (started & 1ull << i)
+		if (started & 1ull << i || up_killed)
 			stop_shard(i);
 	return status;
+}
+
+/* Ends by the signal; if the daemons are @ours, takes them down first. */
+static void up_interrupted(bool ours)
+{
+	char *down[] = { "down", NULL };
+
+	signal(up_signal, SIG_DFL);
+	if (ours && rundir_daemon(&cli_run)) {
+		fprintf(stderr, "muslin: interrupted; takes fabric %s down\n", cli_run.name);
+		cli_down(1, down);
+	}
+	raise(up_signal);
 }
 
 static void start_daemons(int argc, char **argv)
 {
 	unsigned int n = take_shards(&argc, argv);
-	bool ends = has_option(argc, argv, "--help") || has_option(argc, argv, "--version");
+	bool ends =
+		has_option(argc, argv, "--help") || has_option(argc, argv, "-h") || has_option(argc, argv, "--version");
 	int status;
 
 	if (n > 1 && has_option(argc, argv, "--foreground"))
 		cli_fail(CLI_USAGE, "--shards starts several daemons, which cannot all be in the foreground");
+	up_before = rundir_daemon(&cli_run) != 0;
+	up_catch_signals();
 	status = n > 1 && !ends ? start_all_shards(n, argc, argv) : daemon_wait(daemon_spawn(argc, argv));
+	if (up_signal)
+		up_interrupted(!status || up_killed);
 	if (status || ends)
 		exit(status);
 }
@@ -220,6 +261,8 @@ static json_t *wait_up(void)
 			return st;
 		}
 		up_progress(st, start);
+		if (up_signal)
+			up_interrupted(true);
 		if (cli_number(st, "active") != active)
 			last_change = cli_seconds();
 		active = cli_number(st, "active");

@@ -76,8 +76,10 @@ static void muslind_detach(const struct rundir *run, int ready)
 		muslind_fail("cannot detach: %s", strerror(errno));
 	close(log);
 	close(null);
-	if (write(ready, "", 1) != 1)
-		log_at(LOG_WARN, "", "the starting process has ended");
+	if (write(ready, "", 1) != 1) { /* `muslin up` was interrupted */
+		(void)unlink(path);
+		muslind_fail("the starting process has ended");
+	}
 	close(ready);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The muslin command: output, and error messages."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import struct
 import subprocess
 import termios
+import time
 
 import pytest
 from muslin import wait_until
@@ -84,6 +86,35 @@ def test_nothing_is_left_of_the_run_directory(new_fabric):
         assert (new_fabric.folder / "muslin").exists() == (words[0] == "up")
     new_fabric.env["XDG_RUNTIME_DIR"] = "/proc/nothing"
     assert "cannot make the run directory: No such file" in new_fabric.command("up", status=1)
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["command", "group"])
+@pytest.mark.parametrize("shards", [1, 2])
+def test_an_interrupted_up_leaves_nothing(new_fabric, shards, group):
+    """At any time before it is up: neither daemons nor files."""
+    argv = [new_fabric.muslin, "up", "--shards", str(shards), "fattree k=16 levels=3"]
+    run = new_fabric.folder / "run"
+    early = 0
+    for ms in (0, 3, 10, 30, 60, 100):
+        up = subprocess.Popen(argv, env=new_fabric.env, user=new_fabric.user, start_new_session=True)
+        time.sleep(ms / 1000)  # the moment of the signal
+        (os.killpg if group else os.kill)(up.pid, signal.SIGTERM)
+        status = up.wait(30)
+        early += status == -signal.SIGTERM
+        if not status:
+            new_fabric.command("down")
+        wait_until(lambda: not list(run.glob("*")) and not daemons(run), 10, f"the end of all after {ms} ms")
+    assert early > 1
+
+
+def daemons(run):
+    """Process ids of muslind with this run directory."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"muslind" in (process / "cmdline").read_bytes() and f"={run}\0" in (process / "environ").read_text():
+                found.append(process.name)
+    return found
 
 
 def test_a_start_that_fails_says_why_in_one_line(new_fabric):
