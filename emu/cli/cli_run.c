@@ -105,23 +105,54 @@ static const char *drops_preload(char **argv, const char *path)
 	return is_static(path) ? "is statically linked" : NULL;
 }
 
+/* Appends the directories where distributions have opensm and infiniband-diags, which are not in the PATH of each user. */
+static void path_add_sbin(void)
+{
+	static const char *const dirs[] = { "/usr/local/sbin", "/usr/sbin", "/sbin" };
+	char *path = getenv("PATH") ? strdup(getenv("PATH")) : NULL, *more;
+	size_t i, len;
+
+	for (i = 0; path && i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		const char *at = path;
+
+		len = strlen(dirs[i]);
+		while ((at = strstr(at, dirs[i])) && ((at > path && at[-1] != ':') || (at[len] && at[len] != ':')))
+			at += len;
+		if (at)
+			continue;
+		if (asprintf(&more, "%s:%s", path, dirs[i]) < 0)
+			cli_fail(CLI_ERROR, "out of memory");
+		free(path);
+		path = more;
+	}
+	if (path)
+		setenv("PATH", path, 1);
+	free(path);
+}
+
 int cli_exec(int argc, char **argv)
 {
 	char path[RUNDIR_PATH_MAX];
 	const char *host = argc > 1 ? argv[1] : NULL, *why;
 	char **program = argv + 2;
+	int err;
 
 	if (argc > 2 && !strcmp(*program, "--"))
 		program++;
 	if (argc < 3 || !*program)
 		cli_fail(CLI_USAGE, "usage: muslin run [--name FABRIC] HOST [--] PROGRAM [ARGUMENT...]");
+	if (program == argv + 2 && **program == '-')
+		cli_fail(CLI_USAGE, "%s: options are before the host: muslin run [--name FABRIC] HOST [--] PROGRAM",
+			 *program);
 	cli_env_set(host);
+	path_add_sbin();
 	why = program_find(*program, path, sizeof(path)) ? drops_preload(program, path) : NULL;
 	if (why)
 		fprintf(stderr,
 			"muslin: warning: %s %s, so that it does not load " SHIM " and will find no RDMA device\n",
 			*program, why);
 	execvp(*program, program);
-	fprintf(stderr, "muslin: %s: %s\n", *program, strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+	err = errno;
+	fprintf(stderr, "muslin: %s: %s\n", *program, strerror(err));
+	return err == ENOENT ? 127 : 126;
 }

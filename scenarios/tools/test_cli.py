@@ -117,6 +117,17 @@ def daemons(run):
     return found
 
 
+def test_programs_of_sbin(shared_fabric):
+    """opensm and infiniband-diags are there, which is not in the PATH of each user."""
+    shared_fabric.env["PATH"], path = "/usr/bin:/bin:/usr/sbinary", shared_fabric.env["PATH"]
+    try:
+        assert "Active" in shared_fabric.run("h1", "ibstat")
+        directories = shared_fabric.run("h1", "sh", "-c", "echo $PATH").strip()
+        assert directories == "/usr/bin:/bin:/usr/sbinary:/usr/local/sbin:/usr/sbin:/sbin"
+    finally:
+        shared_fabric.env["PATH"] = path
+
+
 def test_a_start_that_fails_says_why_in_one_line(new_fabric):
     for text, words in (
         ("host a roce 192.0.2.77\n", "host a roce 192.0.2.77 cannot be created: Cannot assign requested address; "),
