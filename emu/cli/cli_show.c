@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
+#include "emu/lib/types.h"
 
 #define STATE_AT 8 /* column of a port's state */
 
@@ -147,12 +148,14 @@ static void print_ethernet(const json_t *e)
 
 static void print_manager(const json_t *m)
 {
+	long long sweeps = cli_number(m, "heavy_sweeps"), groups = cli_number(m, "groups");
+
 	if (!json_is_object(m))
 		return;
-	printf("embedded manager on %s: %s%s, routing %s, %lld sweeps, the last of %lld SMPs in %.3f s, %lld groups\n",
+	printf("embedded manager on %s: %s%s, routing %s, %lld %s, the last of %lld SMPs in %.3f s, %lld %s\n",
 	       cli_text(m, "host"), cli_text(m, "state"), json_is_true(json_object_get(m, "up")) ? ", subnet up" : "",
-	       cli_text(m, "routing"), cli_number(m, "heavy_sweeps"), cli_number(m, "sweep_smps"),
-	       json_real_value(json_object_get(m, "sweep_seconds")), cli_number(m, "groups"));
+	       cli_text(m, "routing"), sweeps, plural(sweeps, "sweep", "sweeps"), cli_number(m, "sweep_smps"),
+	       json_real_value(json_object_get(m, "sweep_seconds")), groups, plural(groups, "group", "groups"));
 }
 
 static void print_table(const json_t *shown)
@@ -245,5 +248,5 @@ int cli_show(int argc, char **argv)
 	if (s.json)
 		putchar('\n');
 	json_decref(shown);
-	return fflush(stdout) ? CLI_ERROR : CLI_OK;
+	return CLI_OK;
 }

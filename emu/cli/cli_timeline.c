@@ -64,5 +64,5 @@ int cli_timeline(int argc, char **argv)
 	json_dumpf(t, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(t);
-	return fflush(stdout) ? CLI_ERROR : CLI_OK;
+	return CLI_OK;
 }

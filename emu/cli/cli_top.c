@@ -186,5 +186,5 @@ int cli_top(int argc, char **argv)
 			break;
 	}
 	json_decref(before);
-	return fflush(stdout) ? CLI_ERROR : CLI_OK;
+	return CLI_OK;
 }

@@ -426,12 +426,37 @@ static const char *take_name(int *argc, char **argv)
 	return name && *name ? name : "default";
 }
 
+/* Opens the standard descriptors that are closed: a socket in the place of one would get what is printed. */
+static void open_standard(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The exit status of a command with @status, whose output may be lost, as on a full disk. */
+static int finish(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	if (errno != EPIPE)
+		fprintf(stderr, "muslin: standard output: %s\n", errno ? strerror(errno) : "not all could be written");
+	return CLI_ERROR;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = take_name(&argc, argv);
 	char err[512];
 	size_t i;
+	int rc;
 
+	open_standard();
 	if (argc < 2) {
 		muslin_usage(stderr, NULL);
 		return CLI_USAGE;
@@ -439,13 +464,12 @@ int main(int argc, char **argv)
 	for (i = 0; i < COMMANDS; i++) {
 		if (strcmp(commands[i].name, argv[1]))
 			continue;
-		if (argc == 3 && !strcmp(argv[2], "--help") && !commands[i].own_help)
-			return cmd_help(2, argv);
-		if (!commands[i].no_fabric && rundir_open(&cli_run, name, err, sizeof(err)))
-			cli_fail(CLI_ERROR, "%s", err);
-		return commands[i].run(argc - 1, argv + 1);
+		if (argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")) && !commands[i].own_help)
+			return finish(cmd_help(2, argv));
+		rc = commands[i].no_fabric ? 0 : rundir_open(&cli_run, name, err, sizeof(err));
+		if (rc)
+			cli_fail(rc == -EINVAL ? CLI_USAGE : CLI_ERROR, "%s", err);
+		return finish(commands[i].run(argc - 1, argv + 1));
 	}
-	fprintf(stderr, "muslin: no command \"%s\"\n", argv[1]);
-	muslin_usage(stderr, NULL);
-	return CLI_USAGE;
+	cli_fail(CLI_USAGE, "no command \"%s\"; `muslin help` lists them", argv[1]);
 }

@@ -8,25 +8,24 @@
 
 #define USAGE 2
 
-static void options_usage(FILE *out)
+static void options_usage(void)
 {
-	fputs("usage: muslin up [--name FABRIC] [OPTION...] [TOPOLOGY]\n"
-	      "TOPOLOGY is a file, or a line such as 'ring 3': muslin-topology(5). Without it there are two leafs,\n"
-	      "two spines and eight hosts.\n"
-	      "  --seed N                     seed of all random numbers (1)\n"
-	      "  --foreground                 do not detach; the log goes to standard error\n"
-	      "  --hold FD                    end when the other end of this pipe is closed\n"
-	      "  --shards N | --join SHARD    N daemons of this machine, or the one of a line \"shard\" of TOPOLOGY\n"
-	      "  --no-sm | --sm-host HOST     no embedded subnet manager, or on this host (the first one)\n"
-	      "  --priority N                 its priority (0)\n"
-	      "  --partitions FILE            its partitions.conf\n"
-	      "  --routing minhop|updn|auto   its routing engine (auto)\n"
-	      "  --lfts FILE                  forwarding tables, as dump_fts prints them\n"
-	      "  --lmc N, --keep-lids         LMC of hosts' ports (0); LIDs as TOPOLOGY gives them\n"
-	      "  --packet-life N              PacketLifeTime 4.096 us * 2^N (18)\n"
-	      "  --subnet-prefix N            prefix of all GIDs (0xfe80000000000000)\n"
-	      "  --qos, --apm                 program VL tables; connections of rdma_cm load alternate paths\n",
-	      out);
+	puts("usage: muslin up [--name FABRIC] [OPTION...] [TOPOLOGY]\n"
+	     "TOPOLOGY is a file, or a line such as 'ring 3': muslin-topology(5). Without it there are two leafs,\n"
+	     "two spines and eight hosts.\n"
+	     "  --seed N                     seed of all random numbers (1)\n"
+	     "  --foreground                 do not detach; the log goes to standard error\n"
+	     "  --hold FD                    end when the other end of this pipe is closed\n"
+	     "  --shards N | --join SHARD    N daemons of this machine, or the one of a line \"shard\" of TOPOLOGY\n"
+	     "  --no-sm | --sm-host HOST     no embedded subnet manager, or on this host (the first one)\n"
+	     "  --priority N                 its priority (0)\n"
+	     "  --partitions FILE            its partitions.conf\n"
+	     "  --routing minhop|updn|auto   its routing engine (auto)\n"
+	     "  --lfts FILE                  forwarding tables, as dump_fts prints them\n"
+	     "  --lmc N, --keep-lids         LMC of hosts' ports (0); LIDs as TOPOLOGY gives them\n"
+	     "  --packet-life N              PacketLifeTime 4.096 us * 2^N (18)\n"
+	     "  --subnet-prefix N            prefix of all GIDs (0xfe80000000000000)\n"
+	     "  --qos, --apm                 program VL tables; connections of rdma_cm load alternate paths");
 }
 
 static u64 options_number(const char *option, const char *text, u64 min, u64 max)
@@ -71,7 +70,6 @@ enum option_id {
 	OPT_SUBNET_PREFIX,
 	OPT_SHARD,
 	OPT_JOIN,
-	OPT_HELP,
 	OPT_VERSION
 };
 
@@ -79,7 +77,7 @@ static const struct option options[] = {
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
-	{ "help", no_argument, NULL, OPT_HELP },
+	{ "help", no_argument, NULL, 'h' },
 	{ "no-sm", no_argument, NULL, OPT_NO_SM },
 	{ "sm-host", required_argument, NULL, OPT_SM_HOST },
 	{ "partitions", required_argument, NULL, OPT_PARTITIONS },
@@ -160,14 +158,13 @@ static void options_parse_option(struct daemon_options *opt, int id)
 	case OPT_JOIN:
 		opt->join = optarg;
 		break;
-	case OPT_HELP:
-		options_usage(stdout);
+	case 'h':
+		options_usage();
 		exit(0);
 	case OPT_VERSION:
 		puts("muslind " MUSLIN_VERSION);
 		exit(0);
-	default:
-		options_usage(stderr);
+	default: /* getopt_long() has said why */
 		exit(USAGE);
 	}
 }
@@ -175,17 +172,18 @@ static void options_parse_option(struct daemon_options *opt, int id)
 void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 {
 	const char *name = getenv("MUSLIN_NAME"), *unknown = option_unknown(argc, argv, options);
+	static char program[] = "muslin";
 	int id;
 
 	if (unknown) {
-		fprintf(stderr, "muslin: %s: no such option\n", unknown);
-		options_usage(stderr);
+		fprintf(stderr, "muslin: %s: no such option; `muslin up --help` lists them\n", unknown);
 		exit(USAGE);
 	}
 	opt->name = name && *name ? name : "default";
 	opt->seed = 1;
 	opt->hold = -1;
-	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
+	argv[0] = program; /* in messages of getopt_long() */
+	while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		options_parse_option(opt, id);
 	if (optind < argc)
 		opt->topology = argv[optind++];

@@ -42,22 +42,21 @@ void *sim_alloc(size_t n, size_t size)
 	return p;
 }
 
-static void usage(FILE *out, int status)
+static void usage(void)
 {
-	fputs("usage: muslin-sim [OPTION...] [TOPOLOGY...]\n"
-	      "  --seconds N                  duration of the traffic (60)\n"
-	      "  --pattern PATTERN            random, shift:N, all-to-all, permutation, incast[:HOST,...],\n"
-	      "                               hotspot:P%[:HOST,...] or file:PATH\n"
-	      "  --traffic N | --load SHARE   packets per second of each host (10), or a share of its link's rate\n"
-	      "  --size BYTES, --sl N,...     payload of a packet (64); service levels, in turn (0)\n"
-	      "  --fault [SECONDS:]LINE       a fault, at the start or SECONDS after the subnet is up; repeatable\n"
-	      "  --sweep SECONDS, --routing minhop|updn|auto, --lfts FILE, --lmc N, --partitions FILE,\n"
-	      "  --hoq CODE, --qos, --keep-lids   of the subnet manager\n"
-	      "  --rates enforced|nominal     whether links take time (enforced)\n"
-	      "  --seed N                     seed of all random numbers (1)\n"
-	      "  --summary, --html FILE       plain text instead of JSON; a page with plots, too\n",
-	      out);
-	exit(status);
+	puts("usage: muslin-sim [OPTION...] [TOPOLOGY...]\n"
+	     "  --seconds N                  duration of the traffic (60)\n"
+	     "  --pattern PATTERN            random, shift:N, all-to-all, permutation, incast[:HOST,...],\n"
+	     "                               hotspot:P%[:HOST,...] or file:PATH\n"
+	     "  --traffic N | --load SHARE   packets per second of each host (10), or a share of its link's rate\n"
+	     "  --size BYTES, --sl N,...     payload of a packet (64); service levels, in turn (0)\n"
+	     "  --fault [SECONDS:]LINE       a fault, at the start or SECONDS after the subnet is up; repeatable\n"
+	     "  --sweep SECONDS, --routing minhop|updn|auto, --lfts FILE, --lmc N, --partitions FILE,\n"
+	     "  --hoq CODE, --qos, --keep-lids   of the subnet manager\n"
+	     "  --rates enforced|nominal     whether links take time (enforced)\n"
+	     "  --seed N                     seed of all random numbers (1)\n"
+	     "  --summary, --html FILE       plain text instead of JSON; a page with plots, too");
+	exit(0);
 }
 
 static void refuse(const char *option, const char *value, const char *wanted)
@@ -266,11 +265,10 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 	case OPT_VERSION:
 		exit(puts("muslin-sim " MUSLIN_VERSION) == EOF);
 	case OPT_HELP:
-		usage(stdout, 0);
+		usage();
 		break;
-	case '?':
-		usage(stderr, USAGE);
-		break;
+	case '?': /* getopt_long() has said why */
+		exit(USAGE);
 	default:
 		take_traffic_option(&s->traffic, id);
 	}
@@ -282,8 +280,8 @@ static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 	int id;
 
 	if (unknown) {
-		fprintf(stderr, "muslin-sim: %s: no such option\n", unknown);
-		usage(stderr, USAGE);
+		fprintf(stderr, "muslin-sim: %s: no such option; `muslin-sim --help` lists them\n", unknown);
+		exit(USAGE);
 	}
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		take_option(s, o, id);

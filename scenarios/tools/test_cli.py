@@ -117,6 +117,24 @@ def daemons(run):
     return found
 
 
+def test_output_that_cannot_be_written(shared_fabric):
+    """A full disk is an error; a closed standard output does not become the daemon's socket, whose peer would get it."""
+    for words in (["list"], ["--help"], ["show", "--json"], ["fault", "list"], ["log"]):
+        with open("/dev/full", "w") as full:
+            argv = [shared_fabric.muslin, *words]
+            options = {"env": shared_fabric.env, "user": shared_fabric.user, "text": True, "check": False}
+            r = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, **options)
+        assert r.returncode == 1 and r.stderr.startswith("muslin: standard output: "), words
+        closed = 'exec "$@" <&- >&- 2>&-'
+        assert not subprocess.run(["sh", "-c", closed, "sh", *argv], **options).returncode, words
+
+
+def test_up_with_closed_descriptors(new_fabric):
+    script = 'exec "$0" up "leafs 1 hosts 1" <&- >&- 2>&-'
+    subprocess.run(["sh", "-c", script, new_fabric.muslin], env=new_fabric.env, user=new_fabric.user, check=True)
+    assert "SUBNET UP" in new_fabric.daemon_log()
+
+
 def test_programs_of_sbin(shared_fabric):
     """opensm and infiniband-diags are there, which is not in the PATH of each user."""
     shared_fabric.env["PATH"], path = "/usr/bin:/bin:/usr/sbinary", shared_fabric.env["PATH"]
@@ -206,8 +224,14 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
 @pytest.mark.parametrize(
     "args, status, words",
     [
-        (["up", "--nam", "x"], 2, "--nam: no such option"),
+        (["nope"], 2, 'no command "nope"; `muslin help` lists them'),
+        (["up", "--nam", "x"], 2, "--nam: no such option; `muslin up --help` lists them"),
+        (["up", "-x"], 2, "muslin: invalid option -- 'x'"),
+        (["up", "--seed"], 2, "muslin: option '--seed' requires an argument"),
         (["up", "--name", ""], 2, "missing FABRIC"),
+        (["show", "--name", "a b"], 2, '"a b" cannot name a fabric: '),
+        (["run", "h1", "--name", "x", "true"], 2, "--name: options are before the host"),
+        (["up", ""], 1, '"": No such file'),
         (["up", "--packet-life", "0"], 2, "--packet-life 0: not a number from 1 to 31"),
         (["up", "--shards"], 2, "--shards: missing number"),
         (["top", "--interval", "0"], 2, "--interval 0: not a number above 0, up to 3600"),
@@ -219,6 +243,8 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
         (["--version", "x"], 2, "usage: muslin --version"),
         (["help", "up"], 0, "muslin up --help"),
         (["up", "--help"], 0, "\n  --lfts FILE "),
+        (["up", "-h"], 0, "\n  --lfts FILE "),
+        (["show", "-h"], 0, "[--counters] [NODE]"),
         (["help", "nope"], 2, 'no command "nope"'),
         (["mode", "--help"], 0, "HOST [v1|v2]"),
         (["console", "--help"], 0, "ibsim"),
@@ -229,7 +255,8 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
 def test_options_are_what_they_are_called(new_fabric, args, status, words):
-    assert words in new_fabric.command(*args, status=status)
+    out = new_fabric.command(*args, status=status)
+    assert words in out and (not status or out.count("\n") == 1)
     assert not new_fabric.command("list")
 
 
