@@ -260,6 +260,22 @@ def test_options_are_what_they_are_called(new_fabric, args, status, words):
     assert not new_fabric.command("list")
 
 
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--mem", "x"], "--mem: expected a size such as 768M"),
+        (["--cpus", "0"], "--cpus: expected a number, not '0'"),
+        (["--foo"], "unrecognized arguments: --foo; `muslin vm --help` lists the options"),
+        (["--share", "/nonexistent"], "--share: /nonexistent: no such folder"),
+    ],
+    ids=lambda v: v[0] if isinstance(v, list) else "",
+)
+def test_wrong_options_of_a_guest(shared_fabric, args, words):
+    """They are refused in one line, before an image is built."""
+    out = shared_fabric.command("vm", "h1", *args, status=2)
+    assert words in out and out.count("\n") == 1
+
+
 def test_help_of_one_command_is_its_own(new_fabric):
     assert "down" not in new_fabric.command("help", "up")
 
