@@ -68,9 +68,13 @@ class Fabric:
         return self._start([self.muslin, *args], pass_fds).wait(timeout, status)
 
     def start(self, host, *argv):
-        """Starts a program on @host and returns its Process."""
+        """
+        Starts a program on @host and returns its Process. It runs in the directory of the fabric; the program's own path
+        may be relative to the current directory.
+        """
         self._capture(host)
-        return self._start([*self.wrapper, self.muslin, "run", host, "--", *argv])
+        program = [os.path.abspath(a) if "/" in str(a) and not os.path.isabs(a) else a for a in argv[:1]]
+        return self._start([*self.wrapper, self.muslin, "run", host, "--", *program, *argv[1:]])
 
     def start_muslin(self, *args, pass_fds=()):
         """Starts `muslin ARGS` and returns its Process."""
@@ -153,6 +157,8 @@ class Fabric:
                 path.write_text(str(topology))
                 path.chmod(0o644)
                 topology = path
+            elif os.path.exists(topology):
+                topology = os.path.abspath(topology)
             argv.append(topology)
         # The daemon exits when the write end is closed, by down() or because this process has ended.
         self._release_hold()
@@ -249,12 +255,14 @@ class Fabric:
         return Link(self, place)
 
     def node(self, name):
+        """The attributes of a node, as in `muslin show --json`."""
         for node in self.show()["nodes"]:
-            if node["name"] == name:
+            if node["name"] == str(name):
                 return node
         raise FabricError(f"no node {name}")
 
     def port(self, name, num=1):
+        """The attributes of a node's port."""
         for port in self.node(name)["ports"]:
             if port["num"] == num:
                 return port
@@ -262,7 +270,10 @@ class Fabric:
 
     def ip(self, host):
         """The host's first IPv4 address."""
-        return next(a.split("/")[0] for a in self.node(host)["ips"] if ":" not in a)
+        for address in self.node(host)["ips"]:
+            if ":" not in address:
+                return address.split("/")[0]
+        raise FabricError(f"{host} has no IPv4 address")
 
     def wait_active(self, timeout=60.0):
         """Waits until every port with a link is Active."""
@@ -275,6 +286,7 @@ class Fabric:
 
     @property
     def daemon_pid(self):
+        """Of the daemon with the fabric's name."""
         return int(next((self.folder / "run").glob(f"**/{self.name}/*pid")).read_text())
 
     @property

@@ -3,6 +3,8 @@
 
 import json
 
+from .errors import FabricError
+
 
 class Fault:
     """
@@ -32,13 +34,21 @@ class Fault:
                 entries[0][key] += more[key]
         return entries[0] if entries else None
 
+    def _reported(self, key):
+        report = self.report()
+        if report is None:
+            raise FabricError(f"{self} is not armed any more: `muslin fault clear` has removed it, with its counts")
+        return report[key]
+
     @property
     def matches(self):
-        return self.report()["matches"]
+        """How many packets or requests have matched its keys."""
+        return self._reported("matches")
 
     @property
     def hits(self):
-        return self.report()["hits"]
+        """At how many of these it has fired."""
+        return self._reported("hits")
 
     @property
     def fired(self):
@@ -46,7 +56,7 @@ class Fault:
         The numbers of the matches at which it fired; the first 64. At the place all: those of InfiniBand, of the
         Ethernet, and of each host on UDP or TCP, of each daemon, which count for themselves.
         """
-        return self.report()["fired"]
+        return self._reported("fired")
 
     def unfired(self):
         """It had to fire and never did. Of one that `muslin fault clear` has removed nothing is known."""

@@ -44,6 +44,7 @@ class Host:
 
     @property
     def lid(self):
+        """The LID of port 1."""
         return self.port()["lid"]
 
     @property
@@ -67,10 +68,12 @@ class Link:
         self.fabric, self.place = fabric, place
 
     def up(self):
+        """Connects the cable. The port is Active when the subnet manager has configured it."""
         self.fabric.command("link", self.place, "up")
         return self
 
     def down(self):
+        """Disconnects the cable."""
         self.fabric.command("link", self.place, "down")
         return self
 
@@ -98,7 +101,9 @@ class Trace:
     def __init__(self, fabric, place, path, options):
         self.place, self.path = place, path
         self.process = fabric.start_muslin("trace", place, *options, "-w", path)
-        wait_until(path.exists, 10, f"the capture at {place}", 0.02)
+        wait_until(lambda: path.exists() or not self.process.running(), 10, f"the capture at {place}", 0.02)
+        if not path.exists():
+            self.process.wait()  # raises, with its message
 
     def stop(self):
         """Ends the capture. No effect if it has ended."""
@@ -111,7 +116,10 @@ class Trace:
         """Ends the capture and returns the output lines of tshark for packets that match @display_filter."""
         self.stop()
         argv = ["tshark", "-r", str(self.path), *(["-Y", display_filter] if display_filter else [])]
-        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+        r = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if r.returncode:
+            raise FabricError(f"`{' '.join(argv)}` ended with {r.returncode}:\n{r.stderr}")
+        return r.stdout.splitlines()
 
     def __enter__(self):
         return self

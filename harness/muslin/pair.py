@@ -5,7 +5,7 @@ import itertools
 import re
 import time
 
-from .errors import ProcessFailed
+from .errors import ProcessFailed, WaitTimeout
 from .process import wait_until
 
 # Output of clients without a listener: rdma_cm programs as rping, perftest, libibverbs' pingpongs, UCX, libfabric.
@@ -24,20 +24,30 @@ def run(server, start_client, timeout, restart=RESTART_BOTH):
     connection was refused, or when it or @server (a Process) has printed a match of @restart, both start again.
     """
     pauses = (0.1 * 2**n for n in itertools.count())
+    outputs = ""
 
     def attempt():
+        nonlocal outputs
         client = start_client()
         text = client.wait(timeout, status=None)
         if client.popen.returncode == 0 and not restart.search(text):
             return text or " "
+        outputs = _outputs(client, server)
         if not restart.search(text + server.output) and not CONNECT_REFUSED.search(text):
-            status = client.popen.returncode
-            raise ProcessFailed(f"{client} ended with {status}:\n{text}\nthe server {server}:\n{server.output}")
+            raise ProcessFailed(outputs)
         server.restart()  # it may have accepted some of several connections, and would wait for their end
         time.sleep(next(pauses))
         return None
 
-    return wait_until(attempt, CONNECT_SECONDS, f"a connection to {server}", 0.2)
+    try:
+        return wait_until(attempt, CONNECT_SECONDS, f"a connection to {server}", 0.2)
+    except WaitTimeout as e:
+        raise WaitTimeout(f"{e}: {outputs}") from None
+
+
+def _outputs(client, server):
+    state = f"ended with {client.popen.returncode}" if client.popen.poll() is not None else "runs"
+    return f"{client} {state}:\n{client.output}\nthe server {server}:\n{server.output}"
 
 
 def start(server, start_client, until, timeout, what):
@@ -58,4 +68,7 @@ def start(server, start_client, until, timeout, what):
         client = start_client()
         return None
 
-    return wait_until(connected, timeout, what, 0.1)
+    try:
+        return wait_until(connected, timeout, what, 0.1)
+    except WaitTimeout as e:
+        raise WaitTimeout(f"{e}: {_outputs(client, server)}") from None

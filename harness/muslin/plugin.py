@@ -187,7 +187,8 @@ def _add_sections(item, result):
     for fabric in fabrics:
         for vm in fabric.vms if result.when != "teardown" else []:
             result.sections.append((f"kernel of the guest on {vm.host}", vm.keep()[-4000:]))
-        result.sections.append((f"daemon log of {fabric.name}", _log(fabric)))
+        if fabric.recorded or fabric.hold is not None:  # it was up
+            result.sections.append((f"daemon log of {fabric.name}", _log(fabric)))
     if fabrics:
         result.sections.append(("muslin", f"again: {_replay(item.config, item.nodeid)}"))
 
@@ -285,7 +286,10 @@ def pytest_unconfigure(config):
 def muslin_user(request):
     """The uid of fabrics and programs if root starts the tests; None: the caller's own."""
     name = request.config.getoption("--muslin-user")
-    return pwd.getpwnam(name).pw_uid if name and os.geteuid() == 0 else None
+    try:
+        return pwd.getpwnam(name).pw_uid if name and os.geteuid() == 0 else None
+    except KeyError:
+        pytest.fail(f"--muslin-user={name}: there is no such user", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -373,14 +377,24 @@ def _test_name(request):
     return request.node.name.split("[")[0].removeprefix("test_")
 
 
+def _marked(request):
+    """Topology and arguments of the marker."""
+
+    def muslin(topology=None, *args):
+        return topology, args
+
+    marker = request.node.get_closest_marker("muslin")
+    return muslin(*marker.args, **marker.kwargs) if marker else (None, ())
+
+
 @pytest.fixture
 def muslin_topology(request):
     """
     The topology of muslin_fabric: of the marker, else of the ini value. Override it for the tests of a directory.
     """
-    marker = request.node.get_closest_marker("muslin")
-    if marker and marker.args:
-        return marker.args[0]
+    topology = _marked(request)[0]
+    if topology is not None:
+        return topology
     text = request.config.getini("muslin_topology")
     file = request.config.rootpath / text if text else None
     return file if file and "\n" not in text and file.is_file() else text or None
@@ -413,8 +427,7 @@ def muslin_new_fabric(muslin_fabric_factory):
 @pytest.fixture
 def muslin_fabric(request, muslin_new_fabric, muslin_topology):
     """A fabric for one test: of muslin_topology; by default two leafs, two spines and four hosts a leaf."""
-    marker = request.node.get_closest_marker("muslin")
-    return muslin_new_fabric.up(muslin_topology, *(marker.args[1:] if marker else ()))
+    return muslin_new_fabric.up(muslin_topology, *_marked(request)[1])
 
 
 @pytest.fixture(scope="module")

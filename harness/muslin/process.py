@@ -91,6 +91,7 @@ class Process:
 
     @property
     def output(self):
+        """What it has printed until now, to both streams."""
         return self.log.read_text(errors="replace")
 
     @property
@@ -98,6 +99,7 @@ class Process:
         return self.popen.pid
 
     def running(self):
+        """Whether it has not ended."""
         return self.popen.poll() is None
 
     def expect(self, text, timeout=20.0):
@@ -110,7 +112,10 @@ class Process:
                 raise ProcessFailed(f"{self} ended before it printed {text!r}:\n{self.output}")
             return False
 
-        wait_until(seen, timeout, f"{text!r} in the output of {self}:\n{self.output}\n", 0.05)
+        try:
+            wait_until(seen, timeout, f"{text!r} in the output of {self}", 0.05)
+        except WaitTimeout as e:
+            raise WaitTimeout(f"{e}:\n{self.output}") from None
         return self
 
     def wait(self, timeout=60.0, status=0):
@@ -125,6 +130,7 @@ class Process:
         return self.output
 
     def signal(self, sig):
+        """Sends a signal to the program and its children. No effect if it has ended."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, sig)
 

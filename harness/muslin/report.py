@@ -319,5 +319,5 @@ def write_index(folder, run):
         return
     failed = sum(not r["passed"] for _, r in results)
     text = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>muslin</title><style>{STYLE}</style>'
-    text += f"<h1>{len(rows)} fabrics, {failed} of failed tests</h1>"
+    text += f"<h1>{len(rows)} fabric{'s' * (len(rows) != 1)}, {failed} of failed tests</h1>"
     (folder / "index.html").write_text(text + table(["", "test", "time", "faults", "captures"], rows) + "</html>")

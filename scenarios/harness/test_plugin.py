@@ -151,6 +151,63 @@ def test_sanitizer_of_a_shared_fabric(muslin_shared_fabric):
 """
 
 
+PATHS = """
+import pytest
+
+
+def test_program(fabric):
+    assert fabric.run("h1", "./mine") == f"in {fabric.folder}\\n"
+
+
+@pytest.mark.muslin("three.topo")
+def test_marker(fabric):
+    assert len(fabric.hosts) == 3 and fabric.ip(fabric.host("h3")) == "10.0.0.3"
+
+
+@pytest.mark.muslin(topology="leafs 1 hosts 4")
+def test_keyword(fabric):
+    assert len(fabric.hosts) == 4
+"""
+
+MESSAGES = """
+import muslin.pair
+import pytest
+
+
+def test_expect(fabric):
+    fabric.start("h1", "sh", "-c", "sleep 0.2; echo starts; exec sleep 60").expect("listens", 4)
+
+
+def test_pair(fabric, monkeypatch):
+    monkeypatch.setattr(muslin.pair, "CONNECT_SECONDS", 1)
+    fabric.pair(("h1", "echo", "the server"), ("h2", "sh", "-c", "echo refused; exit 3"))
+
+
+def test_start_pair(fabric):
+    fabric.start_pair(("h1", "echo", "the server"), ("h2", "echo", "the client"), lambda: False, timeout=1)
+
+
+def test_trace(fabric):
+    fabric.trace("h9")
+
+
+def test_packets(fabric):
+    with fabric.trace("h1") as trace:
+        trace.packets("nonsense..")
+
+
+def test_cleared_fault(fabric):
+    fault = fabric.fault("h1", "drop", expect=False)
+    fabric.command("fault", "clear")
+    fault.hits
+
+
+@pytest.mark.muslin("leafs 1 hosts 2", "--hold=0", topo="leafs 1")
+def test_keyword(fabric):
+    pass
+"""
+
+
 SHARDS = """
 import json
 import re
@@ -305,6 +362,33 @@ def test_fabrics_that_are_down(muslin_programs, tmp_path):
     assert "3 fabrics, 3 of failed tests" in (tmp_path / "kept/index.html").read_text()
 
 
+def test_paths_are_relative_to_pytests_directory(muslin_programs, tmp_path):
+    """That of a program and of a topology; programs run in the directory of the fabric."""
+    (tmp_path / "mine").write_text("#!/bin/sh\necho in $PWD\n")
+    (tmp_path / "mine").chmod(0o755)
+    (tmp_path / "three.topo").write_text("leafs 1 hosts 3\n")
+    out = run_pytest(muslin_programs, tmp_path, PATHS)
+    assert "3 passed" in out, out
+
+
+def test_messages_have_the_outputs(muslin_programs, tmp_path):
+    """Those of a program that does not do what is expected, up to that time."""
+    out = run_pytest(muslin_programs, tmp_path, MESSAGES)
+    assert "6 failed" in out and "1 error" in out, out
+    for words in (
+        r"WaitTimeout: 'listens' in the output of .* did not happen within 4 s .*:\nE +starts",
+        r"WaitTimeout: a connection to .* ended with 3:\nE +refused\n(.*\n)+?E +the server .*:\nE +the server$",
+        r"WaitTimeout: traffic did not happen .*: `.* echo the client` (runs|ended with 0):$",
+        r"ProcessFailed: `.* trace h9 .*` ended with 1, not 0:\nE +muslin: fabric .* has no node \"h9\"",
+        r"FabricError: `tshark .* nonsense\.\.` ended with \d+:\n(.*\n)*E +tshark: ",
+        r"FabricError: fault 1: h1 drop is not armed any more",
+        r"TypeError: .*muslin\(\) got an unexpected keyword argument 'topo'",
+    ):
+        assert re.search(words, out, re.M), (words, out)
+    out = run_pytest(muslin_programs, tmp_path, "def test_mine(fabric): pass\n", "--muslin-user=nosuch")
+    assert "--muslin-user=nosuch: there is no such user" in out or os.geteuid(), out
+
+
 def test_index_of_a_second_run(muslin_programs, tmp_path):
     """It has what that run wrote, and is removed if that is nothing; a page's directory has files of one run."""
     text = 'def test_{}(fabric):\n    fabric.run("h1", "{}")\n    assert False\n'
@@ -313,7 +397,7 @@ def test_index_of_a_second_run(muslin_programs, tmp_path):
     index = tmp_path / "k/index.html"
     assert "2 fabrics" in index.read_text()
     run_pytest(muslin_programs, tmp_path, text.format("a", "ibstatus"), "--muslin-artifacts=k")
-    assert "1 fabrics, 1 of failed tests" in index.read_text() and "test_b" not in index.read_text()
+    assert "1 fabric, 1 of failed tests" in index.read_text() and "test_b" not in index.read_text()
     folder = results(tmp_path / "k")["test_users.py::test_a"][0][0]
     assert list(folder.glob("*-ibstatus.log")) and not list(folder.glob("*-ibstat.log"))
     run_pytest(muslin_programs, tmp_path, "def test_c():\n    pass\n", "--muslin-artifacts=k")
