@@ -91,6 +91,14 @@ def test_setup_with_a_wheel(wheel, folder):
     assert not (folder / "prefix/lib/muslin").exists(), "it was built"
 
 
+def test_setup_that_fails(folder):
+    """`eval` of what it prints fails, too, so that a pipeline ends there."""
+    script = 'set -e; eval "$("$1"/ci/setup "$PWD/prefix" nosuch.whl)"; echo it goes on'
+    argv = ["sh", "-c", script, "sh", TREE]
+    r = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert r.returncode == 1 and not r.stdout and r.stderr == f"ci/setup: {folder}/nosuch.whl: no such file\n", r
+
+
 @pytest.fixture(scope="module")
 def venv(wheel, tmp_path_factory):
     """A virtual environment with the wheel, and with pytest of the system."""
