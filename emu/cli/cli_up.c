@@ -299,7 +299,7 @@ int cli_up(int argc, char **argv)
 	else if (json_is_string(json_object_get(st, "manager_shard")))
 		printf("; its subnet manager is in shard %s\n", cli_text(st, "manager_shard"));
 	else if (cli_number(st, "ports"))
-		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
+		printf("; no subnet manager yet: muslin run HOST -- muslin-sm, or opensm, see muslin(1)\n");
 	else
 		printf("\n");
 	if (hosts <= SHOWN_HOSTS)
