@@ -16,3 +16,8 @@ class ProcessFailed(MuslinError):
 
 class WaitTimeout(MuslinError):
     """A condition did not become true in time."""
+
+
+def hide(excinfo):
+    """As __tracebackhide__ of a module: pytest shows the lines of a test that failed, not those of the module."""
+    return excinfo is not None and excinfo.errisinstance(AssertionError)

@@ -10,6 +10,7 @@ import tempfile
 
 from . import pair, report
 from .errors import FabricError, ProcessFailed
+from .errors import hide as __tracebackhide__  # noqa: F401
 from .fault import Fault
 from .host import Host, Link, Trace
 from .process import Process, wait_until

@@ -4,6 +4,7 @@
 import json
 
 from .errors import FabricError
+from .errors import hide as __tracebackhide__  # noqa: F401
 
 
 class Fault:

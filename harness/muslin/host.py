@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 from .errors import FabricError
+from .errors import hide as __tracebackhide__  # noqa: F401
 from .process import wait_until
 
 

@@ -4,6 +4,7 @@
 import shlex
 
 from .errors import ProcessFailed
+from .errors import hide as __tracebackhide__  # noqa: F401
 from .process import wait_until
 
 KILLED = 137

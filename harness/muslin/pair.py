@@ -6,6 +6,7 @@ import re
 import time
 
 from .errors import ProcessFailed, WaitTimeout
+from .errors import hide as __tracebackhide__  # noqa: F401
 from .process import wait_until
 
 # Output of clients without a listener: rdma_cm programs as rping, perftest, libibverbs' pingpongs, UCX, libfabric.

@@ -12,6 +12,7 @@ import threading
 import time
 
 from .errors import ProcessFailed, WaitTimeout
+from .errors import hide as __tracebackhide__  # noqa: F401
 
 
 def _setpriv(user):

@@ -10,6 +10,7 @@ import socket
 import time
 
 from .errors import ProcessFailed, WaitTimeout
+from .errors import hide as __tracebackhide__  # noqa: F401
 from .job import KILLED, Job
 from .process import wait_until
 

@@ -385,6 +385,7 @@ def test_messages_have_the_outputs(muslin_programs, tmp_path):
         r"TypeError: .*muslin\(\) got an unexpected keyword argument 'topo'",
     ):
         assert re.search(words, out, re.M), (words, out)
+    assert "muslin/process.py" not in out and "muslin/pair.py" not in out, "lines of the plugin, not of the test"
     out = run_pytest(muslin_programs, tmp_path, "def test_mine(fabric): pass\n", "--muslin-user=nosuch")
     assert "--muslin-user=nosuch: there is no such user" in out or os.geteuid(), out
 
