@@ -40,7 +40,7 @@ def at_work(guests):
         return [int(n) for n in re.findall(r"icmp_seq=(\d+) ttl", a.log("echoes"))]
 
     last = answered()[-1]
-    wait_until(lambda: answered()[-1] > last + 10, 60, "further echoes")  # those in flight when ping ends do not count
+    wait_until(lambda: answered()[-1] > last + 10, 60, "further echoes")  # ping ends with some in flight
     a.run("killall -INT ping")
     a.wait("grep -q 'packet loss' /tmp/echoes.log", 60, what="the end of ping")
     came = answered()

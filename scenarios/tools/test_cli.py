@@ -118,7 +118,7 @@ def daemons(run):
 
 
 def test_output_that_cannot_be_written(shared_fabric):
-    """A full disk is an error; a closed standard output does not become the daemon's socket, whose peer would get it."""
+    """A full disk is an error; the place of a closed standard output is not that of the socket to the daemon."""
     for words in (["list"], ["--help"], ["show", "--json"], ["fault", "list"], ["log"]):
         with open("/dev/full", "w") as full:
             argv = [shared_fabric.muslin, *words]
