@@ -70,8 +70,8 @@ class Fabric:
 
     def start(self, host, *argv):
         """
-        Starts a program on @host and returns its Process. It runs in the directory of the fabric; the program's own path
-        may be relative to the current directory.
+        Starts a program on @host and returns its Process. It runs in the directory of the fabric; the program's own
+        path may be relative to the current directory.
         """
         self._capture(host)
         program = [os.path.abspath(a) if "/" in str(a) and not os.path.isabs(a) else a for a in argv[:1]]
