@@ -10,13 +10,20 @@
 #define RUN_BUDGET 8192 /* packets in one run of the task */
 #define HOPS_MAX   64   /* ports at which a packet arrives before others have their turn */
 
-/* Is it for this port? The permissive DLID is of VL15 alone, multicast DLIDs are of the other VLs. */
-static bool receive_dlid_ok(const struct fabric_port *p, const struct wire_packet *pkt)
+/*
+ * Is it for this port? The permissive DLID is of VL15 alone, multicast DLIDs are of the other VLs. Else drops it. @in:
+ * where it has arrived.
+ */
+static bool receive_dlid_ok(struct fabric_port *p, struct fabric_port *in, struct wire_packet *pkt)
 {
 	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
 
-	return likely(fabric_has_lid(p, dlid)) ||
-	       (pkt->vl == WIRE_VL_MGMT ? dlid == WIRE_LID_PERMISSIVE : wire_lid_is_multicast(dlid));
+	if (likely(fabric_has_lid(p, dlid)) ||
+	    (pkt->vl == WIRE_VL_MGMT ? dlid == WIRE_LID_PERMISSIVE : wire_lid_is_multicast(dlid)))
+		return true;
+	fabric_count(p, FABRIC_CTR_RCV_ERRORS);
+	fabric_flight_drop(in, pkt);
+	return false;
 }
 
 /* Passes a packet at a CA's port to management or the transport. It holds credits of the input buffer. */
@@ -24,11 +31,8 @@ static void receive_ca(struct fabric_port *p, struct wire_packet *pkt)
 {
 	u32 qpn = pkt->bth_off + sizeof(struct wire_bth) <= pkt->hdr_len ? wire_bth_qpn(wire_packet_bth(pkt)) : ~0u;
 
-	if (unlikely(!receive_dlid_ok(p, pkt))) {
-		fabric_count(p, FABRIC_CTR_RCV_ERRORS);
-		fabric_flight_drop(p, pkt);
+	if (unlikely(!receive_dlid_ok(p, p, pkt)))
 		return;
-	}
 	if (unlikely(pkt->vl == WIRE_VL_MGMT)) {
 		fabric_mgmt_receive(p, p, pkt, false);
 		return;
@@ -114,7 +118,8 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 	to = unlikely(vl15) ? fabric_relay_vl15(n, in, p) : fabric_relay_data(n, in, p);
 	if (likely(to != &n->ports[0]))
 		return to;
-	fabric_mgmt_receive(to, in, p, in->num && !vl15);
+	if (receive_dlid_ok(to, in, p))
+		fabric_mgmt_receive(to, in, p, in->num && !vl15);
 	return NULL;
 }
 

@@ -433,6 +433,14 @@ static void test_dlids(void)
 	test_send_mad(&h1, m.raw, 77, MAD_QPN_SMI);
 	row(197, "it has no SMA at the LID of another port",
 	    h1.mads == mads && test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 2);
+	forward(77, 0);
+	mads = h1.mads;
+	errors = test_counter("leaf1", 0, FABRIC_CTR_RCV_ERRORS);
+	test_send_mad(&h1, m.raw, 77, MAD_QPN_SMI);
+	test_smp_init(&m, MAD_CLASS_PERF, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0);
+	test_send_mad(&h1, m.raw, 77, MAD_QPN_GSI);
+	row(198, "nor has a switch, or a PMA",
+	    h1.mads == mads && test_counter("leaf1", 0, FABRIC_CTR_RCV_ERRORS) == errors + 2);
 }
 
 int main(void)
