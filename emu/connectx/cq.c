@@ -215,13 +215,13 @@ const struct hca_cq_ops cx_cq_ops = { .complete = cq_complete, .flush = cq_flush
 /*
  * Arms the CQ: the driver has polled up to an index, and requests an event for later completions. Arming for solicited
  * completions keeps an earlier arming for the next completion (11.4.2.2). One that ignores overruns may have completed
- * more than it has entries; for others this is no index.
+ * more than it has entries; for others this is no index. The last solicited completion may be before that index.
  */
 void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 {
 	struct cx_cq *cq = table_get(&d->verbs.cqs, cqn & INDEX);
 	bool solicited = command & ARM_SOLICITED;
-	u32 behind;
+	u32 behind, most;
 
 	if (!cq || cq->uar != uar) {
 		cx_count(d, CX_CTR_BAD_DOORBELLS);
@@ -231,7 +231,8 @@ void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 	if (!solicited || cq->arm == VERBS_ARM_NONE)
 		cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
 	behind = ((cq->arm == VERBS_ARM_SOLICITED ? cq->solicited : cq->pi) - command) & INDEX;
-	if (behind && (cq->ignore_overrun || behind <= BIT(cq->log_size)))
+	most = cq->ignore_overrun ? INDEX / 2 : BIT(cq->log_size);
+	if (behind && behind <= most)
 		cq_notify(cq);
 }
 

@@ -138,6 +138,9 @@ static void arming_late(void)
 	row(23, "no event of a CQ that ignores overruns, and is not armed", !driver_event(&d));
 	driver_arm_cq(&d, false);
 	row(24, "there is one as soon as it is", driver_event(&d));
+	d.cqe = 20;
+	driver_arm_cq(&d, true);
+	row(25, "none when it is armed for solicited completions, of which there was none", !driver_event(&d));
 }
 
 static void raise_event(enum hca_event_type type, u32 number, void *fe)
