@@ -6,6 +6,7 @@
 
 #define HEADER     24u
 #define RECV_BYTES (40u + MAD_SIZE)
+#define LENGTH     1
 #define PROTECTION 4
 #define AT_RECV    (AT_DATA + 0x1000u)
 
@@ -34,17 +35,17 @@ static int mad_loop_back(void *ctx, struct wire_packet *p)
 	return d.port.mad.receive(d.port.mad.ctx, p);
 }
 
-/* Posts a receive by the key. */
-static void recv_post(u32 key)
+/* Posts a receive of @bytes by the key. */
+static void recv_post(u32 key, u32 bytes)
 {
 	u8 *wqe = d.c.mem + AT_WQ + recvs % (1u << LOG_RQ) * 64;
 
-	driver_data(driver_data(wqe, RECV_BYTES, key, driver_addr(AT_RECV)), 0, 0x100, 0);
+	driver_data(driver_data(wqe, bytes, key, driver_addr(AT_RECV)), 0, 0x100, 0);
 	wire_store(d.c.mem + AT_RECORDS + 64, 4, ++recvs);
 }
 
-/* Posts a MAD to the queue pair itself, whose bytes after the header are read by the key. */
-static void mad_post(u32 key)
+/* Posts a MAD of @bytes to the queue pair itself, of which those after the header are read by the key. */
+static void mad_post(u32 key, u32 bytes)
 {
 	u8 wqe[2 * CX_WQE_BB] = { 0 }, *s = driver_control(wqe, qpn, sends, CX_OP_SEND, 96), *mad = d.c.mem + AT_DATA;
 	u32 i;
@@ -54,7 +55,7 @@ static void mad_post(u32 key)
 	wire_store(s, 4, 0x80010000);
 	wire_store(s + 8, 4, 1u << 31 | 1);
 	wire_store(s + 14, 2, d.lid);
-	driver_data(driver_data(s + 48, HEADER, d.lkey, driver_addr(AT_DATA)), MAD_SIZE - HEADER, key,
+	driver_data(driver_data(s + 48, HEADER, d.lkey, driver_addr(AT_DATA)), bytes - HEADER, key,
 		    driver_addr(AT_DATA + HEADER));
 	for (i = 0; i < 2; i++)
 		memcpy(driver_wqe(&d, 0, sends + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
@@ -108,8 +109,8 @@ static void keys(void)
 		    !driver_command_on(&d, 0x800, 0));
 	pdn = (u32)cx_get(d.out, alloc_pd_out, pd);
 	d.port.data.receive = mad_loop_back;
-	recv_post(key_make(d.pdn, AT_RECV, RECV_BYTES, false, true));
-	mad_post(key_make(d.pdn, AT_DATA, MAD_SIZE, true, false));
+	recv_post(key_make(d.pdn, AT_RECV, RECV_BYTES, false, true), RECV_BYTES);
+	mad_post(key_make(d.pdn, AT_DATA, MAD_SIZE, true, false), MAD_SIZE);
 	row(2, "it sends and receives a MAD by keys of just its bytes, with just the rights",
 	    completes(false, 0) && completes(true, 0));
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -120,15 +121,33 @@ static void keys(void)
 			  k->flip;
 
 		if (k->receive) {
-			recv_post(key);
-			mad_post(d.lkey);
+			recv_post(key, RECV_BYTES);
+			mad_post(d.lkey, MAD_SIZE);
 			row_of("a MAD is received", k->what, completes(false, 0) && completes(true, PROTECTION));
 		} else {
-			mad_post(key);
+			mad_post(key, MAD_SIZE);
 			row_of("a MAD is sent", k->what, completes(false, PROTECTION) && send_again());
 		}
 	}
 	row(3, "none of them has sent or received anything else", !driver_poll(&d));
+}
+
+/* All MADs have 256 bytes (13.4.2), with 40 before them where they are received. */
+static void lengths(void)
+{
+	static const u32 sent[] = { MAD_SIZE - 1, MAD_SIZE + 1, 2 * MAD_SIZE };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sent); i++) {
+		mad_post(d.lkey, sent[i]);
+		row(5, "a MAD that is shorter or longer", completes(false, LENGTH) && send_again());
+	}
+	recv_post(d.lkey, RECV_BYTES - 1);
+	mad_post(d.lkey, MAD_SIZE);
+	row(6, "a receive that is too short for it", completes(false, 0) && completes(true, LENGTH));
+	recv_post(d.lkey, 2 * RECV_BYTES);
+	mad_post(d.lkey, MAD_SIZE);
+	row(7, "one that is longer", completes(false, 0) && completes(true, 0));
 }
 
 /* The queue pair, and no other object, is of the domain. */
@@ -189,6 +208,7 @@ int main(void)
 		return 1;
 	}
 	keys();
+	lengths();
 	domain();
 	send_queue_error();
 	client_close(&d.c);

@@ -49,6 +49,16 @@ void verbs_special_sent(struct verbs_qp *qp, u64 token, u8 status, bool signaled
 
 /* ---- requests ---- */
 
+static u64 list_bytes(const struct hca_sge *sge, u32 n)
+{
+	u64 bytes = 0;
+
+	while (n--)
+		bytes += sge++->length;
+	return bytes;
+}
+
+/* A MAD has 256 bytes (13.4.2). */
 static u8 mad_send_wr(struct verbs_qp *qp, const struct hca_send_wr *wr)
 {
 	struct mad_addr to = {
@@ -65,7 +75,7 @@ static u8 mad_send_wr(struct verbs_qp *qp, const struct hca_send_wr *wr)
 		.flow_label = wr->av.flow_label,
 		.gid = wr->av.dgid,
 	};
-	u32 head = wr->flags & HCA_SEND_INLINE ? min(wr->inline_len, (u32)MAD_SIZE) : 0;
+	u32 head = wr->flags & HCA_SEND_INLINE ? wr->inline_len : 0;
 	u8 mad[MAD_SIZE];
 
 	memcpy(to.l2.mac, wr->av.dmac, sizeof(to.l2.mac));
@@ -73,6 +83,8 @@ static u8 mad_send_wr(struct verbs_qp *qp, const struct hca_send_wr *wr)
 		return HCA_WC_SUCCESS;
 	if (wr->opcode != HCA_WR_SEND || wr->lso_mss)
 		return HCA_WC_LOC_QP_OP_ERR;
+	if (head + list_bytes(wr->sge, wr->num_sge) != MAD_SIZE)
+		return HCA_WC_LOC_LEN_ERR;
 	memcpy(mad, wr->inline_data, head);
 	if (hca_sge_copy(qp->verbs->ctx, qp->special.pdn, wr->sge, wr->num_sge, 0, mad + head, MAD_SIZE - head, false))
 		return HCA_WC_LOC_PROT_ERR;
@@ -268,8 +280,10 @@ static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *fro
 	else
 		mad_port_grh(s->mad, from, &net.grh);
 	cqe.token = wr.token;
-	if (got < 0 || (from->grh && recv_write(qp, &wr, 0, &net, GRH_LEN)) ||
-	    recv_write(qp, &wr, GRH_LEN, mad, MAD_SIZE))
+	if (got > 0 && list_bytes(wr.sge, wr.num_sge) < GRH_LEN + MAD_SIZE)
+		cqe.status = HCA_WC_LOC_LEN_ERR;
+	else if (got < 0 || (from->grh && recv_write(qp, &wr, 0, &net, GRH_LEN)) ||
+		 recv_write(qp, &wr, GRH_LEN, mad, MAD_SIZE))
 		cqe.status = HCA_WC_LOC_PROT_ERR;
 	recv_done(qp);
 	ops_of(qp)->count(qp->verbs, VERBS_MAD_IN);
