@@ -121,9 +121,9 @@ const char *fabric_node_binding(const struct fabric_node *n);
 void fabric_node_bind(struct fabric_node *n, u64 guid, const struct fabric_ip *ip);
 /*
  * Processes @mad (256 bytes, reply in place) by the agents of a CA port (SMA, PMA), as a driver's process_mad does. 1:
- * reply; 0: not for them (SMInfo of a port with a subnet manager, other classes, no Get or Set).
+ * reply; 0: not for them (SMInfo of a port with a subnet manager, other classes, no Get or Set), or its M_Key is wrong.
  */
-int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad);
+int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad, bool ignore_mkey);
 /* IP addresses of a CA's port; NULL as fabric_ca_port(). */
 const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num);
 

@@ -377,7 +377,7 @@ struct fabric_sma {
 	bool trap;
 };
 /* Processes the request in place. False: there is no response. */
-bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid);
+bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid, bool ignore_mkey);
 /* Removes the trap that the TrapRepress identifies, if its M_Key is valid. False: the node has sent no such trap. */
 bool fabric_sma_trap_repress(struct fabric_node *n, u8 *mad, u16 slid);
 u16 fabric_sma_port_info(struct fabric_sma *s);

@@ -84,7 +84,7 @@ static void mgmt_deliver_smp(struct fabric_port *self, struct fabric_port *in, s
 			fabric_ca_deliver_mad(self, p, false);
 		else
 			wire_packet_free(p);
-	} else if (fabric_sma_request(self, in, mad, wire_lrh_slid(wire_packet_lrh(p)))) {
+	} else if (fabric_sma_request(self, in, mad, wire_lrh_slid(wire_packet_lrh(p)), false)) {
 		mgmt_respond(self, in, p, mad);
 	} else {
 		wire_packet_free(p);
@@ -97,7 +97,7 @@ static void mgmt_receive_directed(struct fabric_port *self, struct fabric_port *
 		mgmt_deliver_smp(self, in, p, fabric_mad_data(p));
 }
 
-int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad)
+int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad, bool ignore_mkey)
 {
 	struct fabric_port *p = fabric_node_port(n, num);
 	u8 class = (u8)wire_get(mad, MAD_CLASS);
@@ -108,7 +108,7 @@ int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad)
 		return fabric_pma_request(p, mad);
 	if (!wire_mad_is_smp_class(class) || for_sm(p, mad) || wire_get(mad, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS)
 		return 0;
-	return fabric_sma_request(fabric_self(p), p, mad, p->info->lid);
+	return fabric_sma_request(fabric_self(p), p, mad, p->info->lid, ignore_mkey);
 }
 
 static void mgmt_violation(struct fabric_port *self, const struct wire_packet *p, bool qkey, u32 key)

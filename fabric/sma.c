@@ -170,7 +170,7 @@ bool fabric_sma_trap_repress(struct fabric_node *n, u8 *mad, u16 slid)
 	return true;
 }
 
-bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid)
+bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid, bool ignore_mkey)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
 	struct fabric_sma s = { .n = self->node,
@@ -179,6 +179,7 @@ bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *ma
 				.mad = mad,
 				.data = mad + SMP_DATA,
 				.set = method == MAD_METHOD_SET,
+				.mkey_ok = ignore_mkey,
 				.mod = (u32)wire_get(mad, MAD_ATTR_MOD) };
 	bool directed = wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED;
 	u16 status;
@@ -188,7 +189,7 @@ bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *ma
 		status = MAD_STATUS_BAD_VERSION;
 	else if (method != MAD_METHOD_GET && method != MAD_METHOD_SET)
 		status = MAD_STATUS_BAD_METHOD;
-	else if (!sma_check_mkey(&s, slid))
+	else if (!ignore_mkey && !sma_check_mkey(&s, slid))
 		return false;
 	else
 		status = sma_dispatch(&s, wire_get(mad, MAD_ATTR_ID));

@@ -128,6 +128,17 @@ static void repress(u64 mkey)
 	test_send_mad(&h1, m.raw, lid, MAD_QPN_SMI);
 }
 
+/* Whether a Get(PortInfo) of h2's driver, with the M_Key 7, has a response that shows the port's M_Key. */
+static bool local_get(bool ignore_mkey)
+{
+	struct wire_mad m;
+
+	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_PORT_INFO, 1);
+	wire_set(m.raw, SMP_MKEY, 7);
+	return fabric_ca_mad(fabric_node_find(test_fabric, "h2"), 1, m.raw, ignore_mkey) == 1 &&
+	       wire_get(m.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122;
+}
+
 static void test_mkey(void)
 {
 	u8 d[SMP_DATA_SIZE];
@@ -163,6 +174,8 @@ static void test_mkey(void)
 	wire_set(d, PORTINFO_MKEY_PROTECT, MKEY_PROTECT_GET);
 	row(136, "protect bits 2", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d) == 0);
 	row(137, "Get without it has no response", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
+	row(142, "not even its driver's", !local_get(false));
+	row(143, "unless that is to ignore the M_Key", local_get(true));
 	test_run(3 * NSEC_PER_SEC);
 	row(138, "after the lease Get shows it",
 	    smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == 0 &&

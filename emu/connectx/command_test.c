@@ -38,7 +38,11 @@ static void commands(void)
 	d.in[17] = 1;
 	d.in[19] = 1;
 	row(10, "MAD_IFC",
-	    !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) && d.out[16 + 3] == 0x81);
+	    !driver_command(&d, 0x50d, 1, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) && d.out[16 + 3] == 0x81);
+	row(22, "one that does not ignore the M_Key",
+	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
+	wire_store(d.in + 16 + 24, 8, 1);
+	row(23, "with the M_Key", !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out));
 	d.in[17] = 9;
 	row(11, "a MAD without a response",
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
@@ -53,8 +57,8 @@ static void selectors(void)
 		struct wire_field field;
 		u8 own, other;
 	} fields[] = {
-		{ 0x50d, 0, "MAD_IFC of port", CX_FIELD(mad_ifc_in, port), 1, 0 },
-		{ 0x50d, 0, "MAD_IFC of port", CX_FIELD(mad_ifc_in, port), 1, 2 },
+		{ 0x50d, 1, "MAD_IFC of port", CX_FIELD(mad_ifc_in, port), 1, 0 },
+		{ 0x50d, 1, "MAD_IFC of port", CX_FIELD(mad_ifc_in, port), 1, 2 },
 		{ 0x762, 0, "HCA vport context of port", CX_FIELD(query_hca_vport_context_in, port_num), 0, 2 },
 		{ 0x762, 0, "HCA vport context of port", CX_FIELD(query_hca_vport_context_in, port_num), 1, 15 },
 		{ 0x762, 0, "HCA vport context", CX_FIELD(query_hca_vport_context_in, other_vport), 0, 1 },

@@ -52,8 +52,11 @@ static inline void driver_deliver(struct loop_task *t, struct now now)
 	}
 }
 
-static inline int driver_local_mad(void *arg, u8 port, u8 *mad)
+/* Its M_Key is 1. */
+static inline int driver_local_mad(void *arg, u8 port, u8 *mad, bool ignore_mkey)
 {
+	if (!ignore_mkey && wire_load(mad + 24, 8) != 1)
+		return 0;
 	mad[3] |= 0x80;
 	return mad[1] == 1;
 }

@@ -86,6 +86,8 @@ static void mad_set_port(u8 *mad, u8 from, u8 to)
 	}
 }
 
+#define IGNORE_MKEY BIT(0) /* in the modifier: the MAD is the driver's own, not a user's or a peer's */
+
 /* MAD_IFC: the port's agents process the MAD, as the adapter's firmware does. */
 int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
 {
@@ -94,7 +96,7 @@ int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
 
 	memcpy(mad, cx_cptr(c->in, mad_ifc_in, mad), MAD_SIZE);
 	mad_set_port(mad, 1, d->cfg.port);
-	answers = d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad);
+	answers = d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad, c->op_mod & IGNORE_MKEY);
 	mad_set_port(mad, d->cfg.port, 1);
 	return answers > 0 ? CX_OK : CX_BAD_PKT;
 }

@@ -10,9 +10,9 @@
 #include "emu/daemon/daemon.h"
 #include "emu/lib/log.h"
 
-static int local_mad(void *arg, u8 port, u8 *mad)
+static int local_mad(void *arg, u8 port, u8 *mad, bool ignore_mkey)
 {
-	return fabric_ca_mad(((struct host *)arg)->node, port, mad);
+	return fabric_ca_mad(((struct host *)arg)->node, port, mad, ignore_mkey);
 }
 
 /* While a guest's driver is active, the guest uses the addresses. */

@@ -157,7 +157,7 @@ static int local_mad(struct vdev *d, const void *in, u32 len, void *out)
 	if (!cmd->port || cmd->port > d->cfg.nports)
 		return -EINVAL;
 	memcpy(a->mad, cmd->mad, sizeof(a->mad));
-	a->replied = d->cfg.local_mad ? (u32)d->cfg.local_mad(d->cfg.arg, (u8)cmd->port, a->mad) : 0;
+	a->replied = d->cfg.local_mad ? (u32)d->cfg.local_mad(d->cfg.arg, (u8)cmd->port, a->mad, false) : 0;
 	return 0;
 }
 

@@ -16,7 +16,7 @@ struct vdev_config {
 	u32 nports;
 	struct mad_port *mad[2];
 	/* The port's agents process @mad; the reply replaces it. 1: reply, 0: no agent. */
-	int (*local_mad)(void *arg, u8 port, u8 *mad);
+	int (*local_mad)(void *arg, u8 port, u8 *mad, bool ignore_mkey);
 	/* A guest's driver starts or stops using the ports. May be NULL. */
 	void (*present)(void *arg, bool here);
 	void *arg;

@@ -41,6 +41,19 @@ def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric, model):
     new_fabric.pair(("h2", "ibv_rc_pingpong", "-n", "50"), ("h6", "ibv_rc_pingpong", "-n", "50", "localhost"))
 
 
+def test_a_connectx_under_an_m_key(new_fabric):
+    """No port answers a Get without the M_Key, which the guest's driver does not know; the adapter's firmware does."""
+    fabric = new_fabric.up(None, "--no-sm")
+    conf = fabric.folder / "opensm.conf"
+    conf.write_text("m_key 0x1122334455667788\nm_key_protection_level 2\n")
+    fabric.start("h8", "opensm", "-f", str(fabric.folder / "opensm.log"), "-F", str(conf))
+    fabric.wait_active()
+    fabric.run("h8", "smpquery", "-D", "portinfo", "0,1", status=255)
+    vm = fabric.vm("h1", "--model", "connectx")
+    vm.wait_ib0()
+    assert "PORT_ACTIVE" in vm.run("ibv_devinfo")
+
+
 def test_ours_takes_over_when_it_exits(new_fabric):
     """
     The guest's manager is master by its higher priority; when the guest has ended, the daemon's manager takes over.
