@@ -28,6 +28,8 @@ void connectx_destroy(struct connectx *d);
 const char *connectx_path(const struct connectx *d);
 /* Whether a guest's driver is active. */
 bool connectx_in_use(const struct connectx *d);
+/* Whether a client is connected, whose guest may still boot. */
+bool connectx_connected(const struct connectx *d);
 
 /* Faults of the firmware, a target of the fault engine: actions and keys as in muslin-fault(5). */
 extern const struct fault_target connectx_fault_target;

@@ -490,6 +490,11 @@ const char *connectx_path(const struct connectx *d)
 	return vfio_path(d->vfio);
 }
 
+bool connectx_connected(const struct connectx *d)
+{
+	return vfio_connected(d->vfio);
+}
+
 bool connectx_in_use(const struct connectx *d)
 {
 	return d->verbs.ctx != NULL;

@@ -164,9 +164,9 @@ bool daemon_guest_present(const struct host *h)
 	u8 i;
 
 	for (i = 0; i < ARRAY_SIZE(h->connectx); i++)
-		if (h->connectx[i] && connectx_in_use(h->connectx[i]))
+		if (h->connectx[i] && connectx_connected(h->connectx[i]))
 			return true;
-	return (h->vdev && vdev_in_use(h->vdev)) || (h->card && vnet_in_use(h->card));
+	return (h->vdev && vdev_connected(h->vdev)) || (h->card && vnet_in_use(h->card));
 }
 
 /* "ADDRESS/LENGTH", with "@VLAN" if tagged. */

@@ -383,6 +383,11 @@ const char *vdev_path(const struct vdev *d)
 	return vhost_path(d->vhost);
 }
 
+bool vdev_connected(const struct vdev *d)
+{
+	return vhost_connected(d->vhost);
+}
+
 bool vdev_in_use(const struct vdev *d)
 {
 	return d->verbs.ctx != NULL;

@@ -28,6 +28,8 @@ void vdev_destroy(struct vdev *d);
 const char *vdev_path(const struct vdev *d);
 /* Whether a guest's driver is active. */
 bool vdev_in_use(const struct vdev *d);
+/* Whether a front end is connected, whose guest may still boot. */
+bool vdev_connected(const struct vdev *d);
 
 /* First the exits of the guest: its kicks and interrupts, in total and those of messages.
  * Then errors of the front end. */

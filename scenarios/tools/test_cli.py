@@ -9,6 +9,7 @@ import pathlib
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -274,6 +275,17 @@ def test_wrong_options_of_a_guest(shared_fabric, args, words):
     """They are refused in one line, before an image is built."""
     out = shared_fabric.command("vm", "h1", *args, status=2)
     assert words in out and out.count("\n") == 1
+
+
+def test_a_host_has_one_guest(new_fabric):
+    """Also while the first one boots: its QEMU is connected, and no driver uses the device yet."""
+    new_fabric.up("leafs 1 hosts 1")
+    path = re.search(r"socket,id=hca0,path=([^,]+)", new_fabric.command("vm", "h1", "--print"))[1]
+    with socket.socket(socket.AF_UNIX) as front_end:
+        front_end.connect(path)
+        wait_until(lambda: new_fabric._start([new_fabric.muslin, "vm", "h1", "--print"]).popen.wait(20), 10, "refusal")
+        assert "host h1 has a guest already" in new_fabric.command("vm", "h1", "--print", status=1)
+    wait_until(lambda: not new_fabric._start([new_fabric.muslin, "vm", "h1", "--print"]).popen.wait(20), 10, "no guest")
 
 
 def test_help_of_one_command_is_its_own(new_fabric):
