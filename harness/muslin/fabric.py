@@ -198,6 +198,8 @@ class Fabric:
         for trace in self.traces.values():
             trace.stop()
         self.traces.clear()
+        for vm in self.vms:
+            vm.end()
         for p in self.processes:
             p.kill()
         self.command("down", status=None)

@@ -2,10 +2,13 @@
 """Guests on hosts of a fabric, controlled by commands over a virtio port."""
 
 import base64
+import contextlib
 import math
+import os
 import re
 import secrets
 import shlex
+import signal
 import socket
 import time
 
@@ -182,10 +185,17 @@ class VM:
         self.dmesg_file.write_text(text)
         return text
 
+    def end(self):
+        """Kills the guest without a shutdown: `muslin vm` kills QEMU at SIGTERM, and removes its files."""
+        if self.process.running():
+            os.kill(self.process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessFailed):
+                self.process.wait(GRACE, status=None)
+            self.process.kill()
+
     def stop(self):
         """Kills the guest without a shutdown. No effect if it has ended."""
-        if self.process.running():
-            self.process.kill()
+        self.end()
         self.sock.close()
         if self in self.fabric.vms:
             self.fabric.vms.remove(self)

@@ -50,13 +50,17 @@ def test_that_panics(shared_fabric):
 """
 
 
-def test_splats_fail_tests_and_are_kept(same_user, muslin_programs, tmp_path):
+def test_splats_fail_tests_and_are_kept(same_user, muslin_programs, tmp_path, folder, new_fabric):
+    """And nothing of the guests is left in TMPDIR."""
+    folder.chmod(0o1777)
     (tmp_path / "test_made_up.py").write_text(TESTS)
     argv = [sys.executable, "-m", "pytest", "-p", "muslin.plugin", "-p", "no:cacheprovider", "-rA", "test_made_up.py"]
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     env |= {"PYTHONPATH": str(HARNESS), "PATH": f"{muslin_programs}:{env['PATH']}"}
+    env |= {"TMPDIR": str(folder), "MUSLIN_CACHE": new_fabric.env["MUSLIN_CACHE"]}
     options = ["--muslin-artifacts=kept", "--muslin-capture", "--muslin-build=installed", *same_user]
     out = subprocess.run([*argv, *options], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=250).stdout
+    assert not list(folder.glob("muslin*"))
     assert "4 passed" in out and "4 failed" in out and "error" not in out.splitlines()[-1], out
     assert out.count("FAILED test_made_up.py::test_that_complains") == 3, out
     assert "FAILED test_made_up.py::test_that_panics" in out
