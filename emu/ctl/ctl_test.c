@@ -86,7 +86,8 @@ static const struct {
 	  "{\"ok\":true,\"result\":1}\n{\"ok\":true,\"result\":2}\n" },
 	{ "what the handler refuses", "{\"command\":\"echo\"}\n", "{\"ok\":false,\"error\":\"no value\"}\n" },
 	{ "unknown command", "{\"command\":\"nope\"}\n",
-	  "{\"ok\":false,\"error\":\"unknown command \\\"nope\\\"\"}\n" },
+	  "{\"ok\":false,\"error\":\"unknown command \\\"nope\\\": the daemon is of another version than its "
+	  "client\"}\n" },
 	{ "no command", "{}\n", "{\"ok\":false,\"error\":\"a request has a string \\\"command\\\"\"}\n" },
 	{ "command is no string", "{\"command\":3}\n",
 	  "{\"ok\":false,\"error\":\"a request has a string \\\"command\\\"\"}\n" },

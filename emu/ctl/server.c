@@ -93,7 +93,7 @@ static json_t *run_command(struct ctl_client *c, const json_t *req)
 		if (!strcmp(cmd->name, name))
 			return cmd->run(c->server->arg, c, req, &c->passed);
 	}
-	return ctl_error(c, "unknown command \"%.60s\"", name);
+	return ctl_error(c, "unknown command \"%.60s\": the daemon is of another version than its client", name);
 }
 
 /* Handles the line of @len bytes. False if out of memory. */
