@@ -241,11 +241,16 @@ static json_t *cdi_edits(void)
 static void cdi_write(const json_t *spec, const char *file)
 {
 	char *part;
+	int err;
 
 	if (asprintf(&part, "%s.part", file) < 0)
 		cli_fail(CLI_ERROR, "out of memory");
-	if (json_dump_file(spec, part, JSON_INDENT(1) | JSON_PRESERVE_ORDER) || chmod(part, 0644) || rename(part, file))
-		cli_fail(CLI_ERROR, "%s: %s", file, strerror(errno));
+	if (json_dump_file(spec, part, JSON_INDENT(1) | JSON_PRESERVE_ORDER) || chmod(part, 0644) ||
+	    rename(part, file)) {
+		err = errno;
+		(void)unlink(part);
+		cli_fail(CLI_ERROR, "%s: %s", file, strerror(err));
+	}
 	free(part);
 }
 

@@ -155,6 +155,12 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
     ping(lambda: a.start(*words, "-s"), lambda: b.start(*words, "-c", "-v"))
 
 
+def test_cdi_leaves_nothing_that_it_cannot_write(shared_fabric):
+    (shared_fabric.folder / "cdi.json").mkdir()
+    shared_fabric.command("cdi", "-w", shared_fabric.folder / "cdi.json", status=1)
+    assert not list(shared_fabric.folder.glob("*.part"))
+
+
 def test_cdi_has_hosts_with_an_adapter(new_fabric):
     """A host with a network card alone has no device for a container."""
     new_fabric.up("ethernet sw1\nhost n1 nic sw1\nhost n2 nic sw1 roce\nhost r1 ether sw1 ip 10.1.0.1/24\n")
