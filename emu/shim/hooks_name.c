@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Resolver calls: translate between names and addresses of the fabric's hosts. gethostname() and uname() return the
- * name of the program's host, by which MPI detects processes on the same machine.
+ * name of the program's host, and gethostid() its identifier: by these MPI detects processes on the same machine.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -189,4 +189,17 @@ int uname(struct utsname *buf)
 	if (!err && own)
 		snprintf(buf->nodename, sizeof(buf->nodename), "%s", own);
 	return err;
+}
+
+/* Derived from the address of the host, as glibc does it: GASNet, among others, finds processes of one machine by it. */
+long gethostid(void)
+{
+	const char *own = own_name();
+	struct in6_addr a;
+	uint32_t ip;
+
+	if (!own || !shim_addr_of_name(own, AF_INET, &a))
+		return REAL(gethostid)();
+	memcpy(&ip, a.s6_addr + 12, sizeof(ip));
+	return (int32_t)(ip << 16 | ip >> 16);
 }

@@ -7,6 +7,7 @@ The network interfaces of a host: lo, and that of its port with the addresses of
 """
 
 import socket
+import sys
 
 import pytest
 from muslin import free_port
@@ -56,6 +57,13 @@ NAMES = "import os, socket; print(socket.gethostname(), os.uname().nodename)"
 def test_a_host_has_its_name(shared_fabric):
     assert shared_fabric.run("h3", "hostname").strip() == "h3"
     assert shared_fabric.run("h3", "python3", "-c", NAMES).split() == ["h3", "h3"]
+
+
+def test_a_host_has_an_identifier(shared_fabric):
+    """gethostid(3), by which programs find those on the same machine: the IPv4 address with its halves exchanged."""
+    for host, ip in ("h1", "10.0.0.1"), ("h3", "10.0.0.3"):
+        own = int.from_bytes(socket.inet_aton(ip), sys.byteorder)
+        assert shared_fabric.run(host, "hostid").strip() == f"{(own << 16 | own >> 16) & 0xFFFFFFFF:08x}"
 
 
 def test_a_host_on_sockets_has_those_of_the_machine(ethernet):
