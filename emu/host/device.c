@@ -57,11 +57,11 @@ int uv_get_context(struct uv_call *c)
 
 /*
  * Bad P_Key and Q_Key counters, path migration, port active event, SYS_IMAGE_GUID, RC RNR NAK, memory windows of types
- * 1 and 2B; SRQ resize, except on iWARP.
+ * 1 and 2B, memory management extensions (SEND with Invalidate, local invalidate); SRQ resize, except on iWARP.
  */
 u32 uv_device_caps(const struct uv_host *h)
 {
-	return 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 17 | 1 << 24 |
+	return 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 17 | 1 << 21 | 1 << 24 |
 	       (hca_iw(h->hca) ? 0 : 1 << 13);
 }
 

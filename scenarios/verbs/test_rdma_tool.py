@@ -34,7 +34,8 @@ def test_devices_and_links(rdma, shared_fabric):
     (dev,) = rdma("dev", "show")
     guid = shared_fabric.run("h1", "cat", "/sys/class/infiniband/muslin0/node_guid").strip()
     assert (dev["ifname"], dev["node_type"], dev["fw"], dev["node_guid"]) == ("muslin0", "ca", "1.0.0", guid)
-    assert "PORT_ACTIVE_EVENT" in shared_fabric.run("h1", "rdma", "dev", "-d")
+    out = shared_fabric.run("h1", "rdma", "dev", "-d")
+    assert "PORT_ACTIVE_EVENT" in out and "MEM_MGT_EXTENSIONS" in out
     assert "netns shared" in shared_fabric.run("h1", "rdma", "system")
 
 
