@@ -17,7 +17,7 @@ static void out_flush(struct siw_qp *sq)
 	sq->out_len -= (u32)n;
 }
 
-/* HdrCt by error (RFC 5040, 4.8): headers of an unknown layout are not returned, nor those of errors without a segment. */
+/* HdrCt (RFC 5040, 4.8): headers of an unknown layout are not returned, nor those of errors without a segment. */
 static u8 terminate_headers(enum iwarp_error err, const struct siw_segment *of)
 {
 	u8 layer = (u8)(err >> 12);
