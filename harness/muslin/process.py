@@ -5,6 +5,7 @@ import contextlib
 import functools
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -41,10 +42,12 @@ def _interrupts_later():
 
 
 def free_port():
-    """An unused TCP port, as text."""
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return str(s.getsockname()[1])
+    """An unused TCP port, as text: one below those that Linux gives to clients, so that it stays unused."""
+    while True:
+        port = random.SystemRandom().randrange(20000, 32768)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("", port))
+            return str(port)
 
 
 def wait_until(condition, timeout=20.0, what="the condition", interval=None, *, least=0.05, most=0.25):
