@@ -218,6 +218,14 @@ static inline int driver_modify(struct driver *d, u16 op, u32 qpn, u32 optional)
 	return driver_command(d, op, 0, CX_BYTES_rst2init_qp_in, 16);
 }
 
+/* QUERY_QP: its context, in d->out. NULL: the command failed. */
+static inline const u8 *driver_qp_context(struct driver *d, u32 qpn)
+{
+	memset(d->in, 0, sizeof(d->in));
+	cx_set(d->in, query_qp_in, qpn, qpn);
+	return driver_command(d, 0x50b, 0, 16, CX_BYTES_query_qp_out) ? NULL : cx_ptr(d->out, query_qp_out, qpc);
+}
+
 /* Modifies it to RTS, connected to @peer of the same port. */
 static inline int driver_connect(struct driver *d, u32 qpn, u32 peer)
 {

@@ -89,11 +89,9 @@ static void large_uars(void)
 /* The rights of a queue pair, as bits of the mask of optional parameters. */
 static u32 qp_rights(u32 qpn)
 {
-	const u8 *qpc = cx_ptr(d.out, query_qp_out, qpc);
+	const u8 *qpc = driver_qp_context(&d, qpn);
 
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, query_qp_in, qpn, qpn);
-	if (driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out))
+	if (!qpc)
 		return 0;
 	return (u32)(cx_get(qpc, qpc, rre) << 1 | cx_get(qpc, qpc, rae) << 2 | cx_get(qpc, qpc, rwe) << 3);
 }

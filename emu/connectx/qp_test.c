@@ -12,16 +12,14 @@ static struct driver d;
 /* Connects queue pairs @a and @b, with queues in pages 0 and 1. */
 static void connect_pair(u32 *a, u32 *b)
 {
+	const u8 *qpc;
+
 	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, a) && !driver_qp(&d, CX_QP_RC, 1, 0, b));
 	row(31, "connected", !driver_connect(&d, *a, *b) && !driver_connect(&d, *b, *a));
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, query_qp_in, qpn, *a);
+	qpc = driver_qp_context(&d, *a);
 	row(32, "QUERY_QP",
-	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
-		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 3 &&
-		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == *b &&
-		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, rre) &&
-		    cx_get(cx_ptr(cx_ptr(d.out, query_qp_out, qpc), qpc, primary_address_path), ads, rlid) == 1);
+	    qpc && cx_get(qpc, qpc, state) == 3 && cx_get(qpc, qpc, remote_qpn) == *b && cx_get(qpc, qpc, rre) &&
+		    cx_get(cx_cptr(qpc, qpc, primary_address_path), ads, rlid) == 1);
 }
 
 static void send_and_inline_write(u32 a, u32 b)
@@ -202,7 +200,7 @@ static void blueflame(u32 a)
 /* A WRITE of @b with the invalidated @key fails, and the queue pair enters ERR. */
 static void write_by_invalid_key(u32 b, u32 key)
 {
-	const u8 *e;
+	const u8 *e, *qpc;
 	u8 *w, *s;
 
 	w = driver_wqe(&d, 1, 3);
@@ -215,11 +213,8 @@ static void write_by_invalid_key(u32 b, u32 key)
 	while ((e = driver_event(&d)))
 		row_of("events of the failure", "of the queue pair's",
 		       e[1] == CX_EVENT_WQ_ACCESS || e[1] == CX_EVENT_WQ_CATASTROPHIC);
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, query_qp_in, qpn, b);
-	row(44, "and its queue pair is in error",
-	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
-		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
+	qpc = driver_qp_context(&d, b);
+	row(44, "and its queue pair is in error", qpc && cx_get(qpc, qpc, state) == 6);
 	driver_posted(&d, 1, b, 5);
 	row(45, "what is posted now is flushed", driver_failed(driver_poll(&d), false, 0x05));
 }

@@ -14,15 +14,6 @@ static void record_set(struct cx_record *r, u64 addr)
 	*r = (struct cx_record){ .addr = addr };
 }
 
-static u32 qp_state(u32 qpn)
-{
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, query_qp_in, qpn, qpn);
-	return driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out)
-		       ? ~0u
-		       : (u32)cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state);
-}
-
 static bool has_event(u8 type, u32 number)
 {
 	const u8 *e = driver_event(&d);
@@ -33,7 +24,10 @@ static bool has_event(u8 type, u32 number)
 /* The queue pair is in ERR, and has had the event, once. */
 static bool is_broken(u32 qpn)
 {
-	return has_event(CX_EVENT_WQ_CATASTROPHIC, qpn) && !driver_event(&d) && qp_state(qpn) == 6;
+	const u8 *qpc;
+
+	return has_event(CX_EVENT_WQ_CATASTROPHIC, qpn) && !driver_event(&d) && (qpc = driver_qp_context(&d, qpn)) &&
+	       cx_get(qpc, qpc, state) == 6;
 }
 
 static void send_queues(void)
