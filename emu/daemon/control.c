@@ -158,7 +158,7 @@ static struct host *host_of(struct daemon *d, struct ctl_client *c, const json_t
 	else if (!ca)
 		*error = unknown_node(d, c, name, true);
 	else if (!h)
-		*error = ctl_error(c, "%s", d->failure[0] ? d->failure : "out of memory");
+		*error = ctl_error(c, "%s", d->failure);
 	return h;
 }
 

@@ -288,8 +288,10 @@ static struct host *host_create(struct daemon *d, struct fabric_node *n)
 	int err;
 	u8 i;
 
-	if (!h)
+	if (!h) {
+		snprintf(d->failure, sizeof(d->failure), "out of memory");
 		return NULL;
+	}
 	h->node = n;
 	fault_set_init(&h->firmware, &connectx_fault_target, d->loop, h, d->opt.seed);
 	h->uv.name = fabric_node_name(n);

@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 	if (d.opt.hold >= 0 && loop_fd_add(d.loop, &d.hold, EPOLLIN))
 		muslind_fail("--hold %d: %s", d.opt.hold, strerror(errno));
 	if (!daemon_hosts_start(&d))
-		muslind_fail("%s", d.failure[0] ? d.failure : "out of memory");
+		muslind_fail("%s", d.failure);
 	start_servers(&d);
 	if (daemon_shard_write(&d))
 		muslind_fail("%s: %s", d.run.dir, strerror(errno));
