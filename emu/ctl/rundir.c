@@ -59,8 +59,7 @@ int rundir_open(struct rundir *r, const char *name, char *err, size_t err_len)
 	if (!name_valid(name)) {
 		snprintf(err, err_len,
 			 "\"%.60s\" cannot name a fabric: a name has letters, digits, '.', '_', '+' and '-', does not "
-			 "begin "
-			 "with '.' or '-', and has at most %d characters",
+			 "begin with '.' or '-', and has at most %d characters",
 			 name, RUNDIR_NAME_MAX - 1);
 		return -EINVAL;
 	}
