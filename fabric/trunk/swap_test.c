@@ -378,6 +378,47 @@ static void test_suspended_in_a_handshake(void)
 	swap_stop();
 }
 
+/* A trunk is suspended while a peer, whose end of the cable is so already, has not proved the key. */
+static void test_suspended_with_a_request(void)
+{
+	struct trunk_hello h = stranger_hello();
+	struct {
+		struct trunk_head head;
+		struct trunk_hello body;
+	} response;
+	struct {
+		struct trunk_head head;
+		struct trunk_refuse body;
+	} refusal;
+	struct trunk *t;
+	int fd;
+
+	key_file(key, sizeof(key), "a key of both sides\n");
+	swap_start();
+	t = &side[0].set->trunks[0];
+	h.guid = cpu_to_be64(t->peer_guid);
+	h.port = t->peer_port;
+	h.peer_guid = cpu_to_be64(t->guid);
+	h.peer_port = t->port;
+	h.flags = TRUNK_HELLO_SUSPENDED;
+	side_stop(&side[1]);
+	test_run(0);
+	fd = stranger_connect_to(t->address);
+	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	row(88, "a request", !list_empty(&t->requests));
+	arm(0, "spine1:2 swap with=h1");
+	test_run(0);
+	row(89, "is refused because of the swap, which is not counted",
+	    recv(fd, &response, sizeof(response), 0) == sizeof(response) &&
+		    recv(fd, &refusal, sizeof(refusal), 0) == sizeof(refusal) && refusal.body.why == TRUNK_SWAPPED &&
+		    !refusals());
+	close(fd);
+	swap_begin(1);
+	swap_stop();
+	unlink(key);
+	key[0] = 0;
+}
+
 /* Another process begins to listen at the path of a new listener: the loop does not wait for it. */
 static void test_busy_path(void)
 {
@@ -496,6 +537,7 @@ int main(void)
 	test_deaths();
 	test_many_swaps();
 	test_suspended_in_a_handshake();
+	test_suspended_with_a_request();
 	test_busy_path();
 	test_removed_while_it_connects();
 	return rows_end();

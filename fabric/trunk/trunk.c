@@ -359,7 +359,7 @@ static void trunk_end(struct trunk *t)
 {
 	while (!list_empty(&t->requests))
 		trunk_message_refuse(list_first(&t->requests, struct trunk_request, link)->conn,
-				     list_first(&t->requests, struct trunk_request, link)->number, TRUNK_BUSY);
+				     list_first(&t->requests, struct trunk_request, link)->number, TRUNK_SWAPPED);
 	if (t->conn)
 		trunk_message_end(t, TRUNK_SWAPPED);
 	loop_timer_cancel(&t->retry);

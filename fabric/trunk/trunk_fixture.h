@@ -109,15 +109,20 @@ static inline void key_file(char *path, size_t size, const char *key)
 }
 
 /* Connects as a peer that is not a fabric. */
-static inline int stranger_connect(void)
+static inline int stranger_connect_to(const char *path)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", test_path);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
-		perror(test_path);
+		perror(path);
 	return fd;
+}
+
+static inline int stranger_connect(void)
+{
+	return stranger_connect_to(test_path);
 }
 
 static inline void stranger_send(int fd, u8 type, u8 flags, const void *body, u32 len)
