@@ -65,7 +65,7 @@ static int thread_start(struct copier *c)
 	pthread_t t = 0;
 	int err;
 
-	if (!shim_real("pthread_create")) /* in an older libc it is in libpthread, which libibverbs has loaded */
+	if (!REAL(pthread_create)) /* in an older libc it is in libpthread, which libibverbs has loaded */
 		return -ENOSYS;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all,

@@ -45,13 +45,17 @@ struct shim_file {
 	unsigned int refs;
 };
 
-/* The libc's function of that name. */
-#define REAL(name)                                  \
-	({                                          \
-		static __typeof__(&name) real_fn;   \
-		if (!real_fn)                       \
-			real_fn = shim_real(#name); \
-		real_fn;                            \
+/* A function of the libraries after this one; found before main(). */
+struct shim_symbol {
+	const char *name;
+	void *found;
+};
+
+/* The libc's function of that name; NULL: there is none. */
+#define REAL(name)                                                                                                \
+	({                                                                                                        \
+		static struct shim_symbol real_symbol __attribute__((section("shim_symbols"))) = { #name, NULL }; \
+		(__typeof__(&name))shim_real(&real_symbol);                                                       \
 	})
 /* Return value of a libc call: @result, or -1 with errno if it is -errno. */
 static inline int shim_result(int result)
@@ -61,7 +65,7 @@ static inline int shim_result(int result)
 	errno = -result;
 	return -1;
 }
-void *shim_real(const char *name); /* symbol.c: as dlsym(RTLD_NEXT) */
+void *shim_real(struct shim_symbol *s); /* symbol.c: as dlsym(RTLD_NEXT) */
 
 /* hooks_stat.c: system calls, without translation; errno is set. */
 int shim_fstatat(int dir, const char *path, struct stat *st, int flags);

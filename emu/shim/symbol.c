@@ -22,11 +22,9 @@ struct object {
 	const ElfW(Versym) * versions;
 };
 
-struct wanted {
-	const char *name;
-	bool passed; /* this library was visited: only objects after it count */
-	void *found;
-};
+/* All uses of REAL() */
+extern struct shim_symbol symbols_start[] __asm__("__start_shim_symbols") __attribute__((visibility("hidden")));
+extern struct shim_symbol symbols_end[] __asm__("__stop_shim_symbols") __attribute__((visibility("hidden")));
 
 /* The dynamic linker has relocated the addresses in most dynamic sections, but not in the vDSO's. */
 static const void *object_at(const struct object *o, uintptr_t at)
@@ -64,12 +62,19 @@ static bool symbol_is(const struct object *o, uint32_t i, const char *name)
 
 static uint32_t find_gnu(const struct object *o, const char *name)
 {
-	uint32_t nbuckets = o->gnu_hash[0], first = o->gnu_hash[1], bloom = o->gnu_hash[2], h = 5381, i;
-	const uint32_t *buckets = o->gnu_hash + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = buckets + nbuckets;
+	uint32_t nbuckets = o->gnu_hash[0], first = o->gnu_hash[1], words = o->gnu_hash[2], shift = o->gnu_hash[3];
+	const ElfW(Addr) *bloom = (const void *)(o->gnu_hash + 4);
+	const uint32_t *buckets = (const void *)(bloom + words), *chain = buckets + nbuckets;
+	const uint32_t bits = 8 * sizeof(*bloom);
+	uint32_t h = 5381, i;
+	ElfW(Addr) word;
 	const char *c;
 
 	for (c = name; *c; c++)
 		h = h * 33 + (unsigned char)*c;
+	word = words ? bloom[h / bits % words] : 0;
+	if (!(word >> h % bits & word >> (h >> shift) % bits & 1))
+		return 0;
 	i = nbuckets ? buckets[h % nbuckets] : 0;
 	if (i < first)
 		return 0;
@@ -110,34 +115,50 @@ static bool is_own(const struct dl_phdr_info *info)
 	return false;
 }
 
-static int symbol_visit(struct dl_phdr_info *info, size_t size, void *arg)
+/* @passed: this library was visited: only objects after it count. */
+static int object_visit(struct dl_phdr_info *info, size_t size, void *passed)
 {
 	struct object o = { .base = info->dlpi_addr };
-	struct wanted *w = arg;
-	uint32_t found = 0;
+	struct shim_symbol *s;
+	uint32_t found;
 	int i;
 
-	if (!w->passed) {
-		w->passed = is_own(info);
+	if (!*(bool *)passed) {
+		*(bool *)passed = is_own(info);
 		return 0;
 	}
 	for (i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			object_read(&o, (const void *)(o.base + info->dlpi_phdr[i].p_vaddr));
-	if (o.symbols && o.strings && (o.gnu_hash || o.hash))
-		found = o.gnu_hash ? find_gnu(&o, w->name) : find_sysv(&o, w->name);
-	if (!found)
+	if (!o.symbols || !o.strings || !(o.gnu_hash || o.hash))
 		return 0;
-	w->found = (void *)(o.base + o.symbols[found].st_value);
-	return 1;
+	for (s = symbols_start; s < symbols_end; s++) {
+		if (__atomic_load_n(&s->found, __ATOMIC_RELAXED))
+			continue;
+		found = o.gnu_hash ? find_gnu(&o, s->name) : find_sysv(&o, s->name);
+		if (found)
+			__atomic_store_n(&s->found, (void *)(o.base + o.symbols[found].st_value), __ATOMIC_RELAXED);
+	}
+	return 0;
 }
 
-void *shim_real(const char *name)
+/*
+ * All at once, before the program's threads start: dl_iterate_phdr() takes a lock of the dynamic linker, which stays
+ * locked in the child if another thread has it during fork().
+ */
+__attribute__((constructor(101))) static void symbols_find(void)
 {
-	struct wanted w = { .name = name };
+	bool passed = false;
 
-	dl_iterate_phdr(symbol_visit, &w);
-	return w.found;
+	dl_iterate_phdr(object_visit, &passed);
+}
+
+/* A constructor of another library is earlier, perhaps, and dlopen() may load a library that has it. */
+void *shim_real(struct shim_symbol *s)
+{
+	if (!__atomic_load_n(&s->found, __ATOMIC_RELAXED))
+		symbols_find();
+	return __atomic_load_n(&s->found, __ATOMIC_RELAXED);
 }
 
 /*

@@ -64,9 +64,9 @@ static int fd_fcntl(int fd, int cmd, ...)
 
 /* ---- the other files of the library ---- */
 
-void *shim_real(const char *name)
+void *shim_real(struct shim_symbol *s)
 {
-	return strcmp(name, "close") ? (void *)fd_fcntl : (void *)fd_close;
+	return strcmp(s->name, "close") ? (void *)fd_fcntl : (void *)fd_close;
 }
 
 int shim_fstat(int fd, struct stat *st)

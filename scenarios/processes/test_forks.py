@@ -3,7 +3,7 @@
 
 import pytest
 
-KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork", "inherited"]
+KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork", "inherited", "linker"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,11 +4,13 @@
  * and neither process sees later writes of the other. Other kinds: "dontfork", where the child does not get the memory
  * at all, as with ibv_fork_init() of libraries without support of copy on fork; "threads", where threads of the child
  * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its
- * own memory on the device of the parent, at an address where the parent has other data, and writes to it.
+ * own memory on the device of the parent, at an address where the parent has other data, and writes to it; "linker",
+ * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <link.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
@@ -370,6 +372,31 @@ static void inherited(void)
 	printf("inherited: ok\n");
 }
 
+/* A child of it: the lock stays locked there. */
+static int fork_in_linker(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	int status;
+	pid_t pid;
+
+	(void)info;
+	(void)size;
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		_exit(open("/dev/infiniband/rdma_cm", O_RDWR) < 0);
+	}
+	*(int *)arg = waitpid(pid, &status, 0) != pid || status;
+	return 1;
+}
+
+static void linker(void)
+{
+	int wrong = 1;
+
+	dl_iterate_phdr(fork_in_linker, &wrong);
+	printf("linker: %s\n", wrong ? "the child waits for the lock" : "ok");
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "fork";
@@ -377,6 +404,10 @@ int main(int argc, char **argv)
 	page = (unsigned)sysconf(_SC_PAGESIZE);
 	if (pipe(to_child))
 		die("pipe");
+	if (!strcmp(kind, "linker")) {
+		linker(); /* before the device's functions are used */
+		return 0;
+	}
 	open_device();
 	if (!strcmp(kind, "dontfork"))
 		dontfork();
