@@ -132,7 +132,7 @@ static int object_visit(struct dl_phdr_info *info, size_t size, void *passed)
 			object_read(&o, (const void *)(o.base + info->dlpi_phdr[i].p_vaddr));
 	if (!o.symbols || !o.strings || !(o.gnu_hash || o.hash))
 		return 0;
-	for (s = symbols_start; s < symbols_end; s++) {
+	for (s = symbols_start; (uintptr_t)s < (uintptr_t)symbols_end; s++) {
 		if (__atomic_load_n(&s->found, __ATOMIC_RELAXED))
 			continue;
 		found = o.gnu_hash ? find_gnu(&o, s->name) : find_sysv(&o, s->name);
