@@ -92,6 +92,12 @@ static int decode_send(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *en
 	return decode_av(qp, &w.wr, out);
 }
 
+/* The ring of a queue is not in memory any more: nobody would learn that its requests are not executed. */
+static bool ring_lost(const struct vd_ring *r)
+{
+	return r->npages && !verbs_ring_mapped(&r->ring);
+}
+
 static int count_bad(struct vdev *d, int got)
 {
 	if (got < 0)
@@ -105,13 +111,19 @@ int vd_send_pull(void *fe, struct hca_send_wr *wr)
 	u32 slot = qp->sq.ring.next;
 	const struct rxe_send_wqe *entry = verbs_ring_pull(&qp->sq.ring);
 
-	return entry ? count_bad(vd_of(qp->qp.verbs), decode_send(qp, slot, entry, wr)) : 0;
+	if (entry)
+		return count_bad(vd_of(qp->qp.verbs), decode_send(qp, slot, entry, wr));
+	if (ring_lost(&qp->sq))
+		verbs_qp_catastrophic(&qp->qp);
+	return 0;
 }
 
 int vd_recv_pull(void *fe, struct hca_recv_wr *wr)
 {
 	struct vd_qp *qp = fe;
 
+	if (ring_lost(&qp->rq))
+		verbs_qp_catastrophic(&qp->qp);
 	return count_bad(vd_of(qp->qp.verbs), wqe_next_recv(&qp->rq.ring, wr, qp->qp.max_recv_sge));
 }
 
@@ -141,10 +153,20 @@ const struct hca_wq_ops vd_qp_wq_ops = {
 	.reset = queue_reset,
 };
 
+static bool srq_lost(const struct vd_srq *srq)
+{
+	if (!ring_lost(&srq->ring))
+		return false;
+	hca_srq_catastrophic(srq->srq.verbs->ctx, srq->srq.srqn);
+	return true;
+}
+
 static int srq_next_recv(void *fe, struct hca_recv_wr *wr)
 {
 	struct vd_srq *srq = fe;
 
+	if (srq_lost(srq))
+		return 0;
 	return count_bad(vd_of(srq->srq.verbs), wqe_next_recv(&srq->ring.ring, wr, srq->srq.max_sge));
 }
 
@@ -155,7 +177,9 @@ static void srq_recv_done(void *fe)
 
 u32 vd_srq_posted(void *fe)
 {
-	return verbs_ring_posted(&((struct vd_srq *)fe)->ring.ring);
+	const struct vd_srq *srq = fe;
+
+	return srq_lost(srq) ? UINT32_MAX : verbs_ring_posted(&srq->ring.ring); /* as if the limit is not reached */
 }
 
 const struct hca_wq_ops vd_srq_wq_ops = { .next_recv = srq_next_recv, .recv_done = srq_recv_done };

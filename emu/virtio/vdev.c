@@ -290,8 +290,10 @@ static void on_stop(void *ctx, u32 queue)
 		vd_reset(ctx);
 }
 
+/* Queues that are not in memory any more report it at their next use. Without the shared page there are no doorbells. */
 static void on_memory(void *ctx)
 {
+	static const struct hca_event fatal = { .type = HCA_EVENT_DEVICE_FATAL };
 	struct vdev *d = ctx;
 	struct vd_cq *cq;
 	struct vd_qp *qp;
@@ -306,8 +308,11 @@ static void on_memory(void *ctx)
 		vd_ring_remap(d, &qp->sq);
 		vd_ring_remap(d, &qp->rq);
 	}
-	if (d->verbs.ctx)
-		d->shared = vhost_memory(d->vhost, d->shared_gpa, sizeof(*d->shared));
+	if (!d->verbs.ctx)
+		return;
+	d->shared = vhost_memory(d->vhost, d->shared_gpa, sizeof(*d->shared));
+	if (!d->shared)
+		vd_event_raise(d, &fatal);
 }
 
 static const struct vhost_ops ops = {

@@ -388,6 +388,62 @@ static void test_waiting_events(struct guest *g)
 	front_close(&g->f);
 }
 
+static void ring_doorbell(struct guest *g, u32 qp)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+
+	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
+	sh->rung = 1;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+}
+
+/* QEMU removes the memory of work queues, or of the shared page: the guest gets an event of each. */
+static void test_lost_memory(struct guest *g)
+{
+	static const u32 types[] = { HCA_QPT_UD, HCA_QPT_GSI };
+	struct muslin_srq_create srq = { .cmd = { .op = MUSLIN_SRQ_CREATE }, .max_wr = 3, .max_sge = 1 };
+	struct muslin_object limit = { .cmd = { .op = MUSLIN_SRQ_SET_LIMIT }, .arg = 2 };
+	struct muslin_qp_create create;
+	const struct muslin_event *ev;
+	u32 i, pd, qp;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		guest_attach(g);
+		row(170, "a driver", event_epoch(g) && !guest_hello(g));
+		pd = guest_make_pd(g);
+		create = guest_qp(g, types[i], pd, guest_make_cq(g), 0x80000, 0x88000);
+		create.port = 1;
+		row(171, "a queue pair", !guest_command(g, &create, sizeof(create)));
+		qp = guest_number(g)->number;
+		row(172, "in RTS",
+		    !guest_move_qp(g, qp, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_QKEY | (i ? 0 : (u32)HCA_QP_PORT)) &&
+			    !guest_move_qp(g, qp, HCA_QPS_RTR, 0) && !guest_move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN));
+		front_memory(&g->f, 0x80000);
+		ring_doorbell(g, qp);
+		ev = event_next(g);
+		row(173, "a doorbell without a send queue", ev->type == HCA_EVENT_QP_FATAL && ev->number == qp);
+		ring_doorbell(g, qp);
+		row(174, "once", event_next(g)->type == ~0u);
+		front_close(&g->f);
+	}
+	guest_attach(g);
+	row(175, "a driver", event_epoch(g) && !guest_hello(g));
+	srq.pdn = guest_make_pd(g);
+	srq.ring = guest_ring(g, 0x80000, 6);
+	row(176, "an SRQ", !guest_command(g, &srq, sizeof(srq)));
+	limit.number = guest_number(g)->number;
+	front_memory(&g->f, 0x80000);
+	guest_command(g, &limit, sizeof(limit));
+	ev = event_next(g);
+	row(177, "whose limit is unknown without its ring",
+	    ev->type == HCA_EVENT_SRQ_ERR && ev->number == limit.number);
+	ev = event_next(g);
+	row(178, "and is not reached", ev->type == ~0u);
+	front_memory(&g->f, GUEST_SHARED);
+	row(179, "no shared page", ev->type == HCA_EVENT_DEVICE_FATAL);
+	front_close(&g->f);
+}
+
 static struct guest *other_guest;
 static u64 seen_commands;
 
@@ -588,6 +644,7 @@ int main(void)
 	test_life(&g);
 	test_epochs(&g);
 	test_waiting_events(&g);
+	test_lost_memory(&g);
 	guest_destroy(&g);
 	test_destroy_without_driver();
 	return rows_end();

@@ -63,7 +63,6 @@ static int set_mem_table(struct vhost *v)
 	    v->hdr.size < 8 + v->in.mem.n * sizeof(v->in.mem.region[0]))
 		return -EINVAL;
 	err = vhost_memory_set(v, v->in.mem.region, v->in.mem.n, v->fds, v->nfds);
-	v->ops->memory(v->ctx); /* before queues stop, because stopping may access the device's state in guest memory */
 	vhost_queues_remap(v);
 	return err;
 }

@@ -94,7 +94,10 @@ int vhost_queue_set_addr(struct vhost_queue *q, u64 desc, u64 avail, u64 used)
 	return -EINVAL;
 }
 
-/* The device may use other queues when one stops: none has a pointer to the former memory any more. */
+/*
+ * The device may use queues when the memory changes or one of them stops, and its state in guest memory when one stops:
+ * no queue has a pointer to the former memory any more, then neither has the device.
+ */
 void vhost_queues_remap(struct vhost *v)
 {
 	u32 i, lost = 0;
@@ -108,6 +111,7 @@ void vhost_queues_remap(struct vhost *v)
 		q->running = false;
 		lost |= BIT(i);
 	}
+	v->ops->memory(v->ctx);
 	for (i = 0; i < v->ops->queues; i++) {
 		if (lost & BIT(i))
 			v->ops->stop(v->ctx, i);
