@@ -4,6 +4,8 @@
 
 #include "emu/connectx/connectx_internal.h"
 
+#define ARM_SRQ 1 /* modifier of ARM_RQ */
+
 /* As for a queue pair whose doorbell record is not in memory. */
 static void record_unreadable(struct cx_srq *srq)
 {
@@ -117,11 +119,14 @@ int cx_query_srq(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
+/* Of the other kinds of ARM_RQ's queues, RQs and XRQs, there are none. */
 int cx_arm_rq(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 srqn = (u32)cx_get(c->in, arm_rq_in, srq_number);
 
 	if (!table_get(&d->verbs.srqs, srqn))
 		return CX_BAD_RES;
+	if (c->op_mod != ARM_SRQ)
+		return CX_BAD_PARAM;
 	return verbs_srq_set_limit(&d->verbs, srqn, (u32)cx_get(c->in, arm_rq_in, lwm));
 }

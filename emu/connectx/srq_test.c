@@ -56,6 +56,9 @@ static void shared_receive(void)
 	cx_set(d.in, arm_rq_in, srq_number, srqn);
 	cx_set(d.in, arm_rq_in, lwm, 2);
 	row(53, "its limit", !driver_command(&d, 0x703, 1, 16, 16));
+	row(57, "not that of another kind of queue",
+	    driver_command(&d, 0x703, 0, 16, 16) == CX_BAD_PARAM &&
+		    driver_command(&d, 0x703, 2, 16, 16) == CX_BAD_PARAM);
 	cx_set(d.in, destroy_srq_in, srqn, srqn);
 	row(54, "in use it stays", driver_command(&d, 0x701, 0, 16, 16) == CX_BAD_RES_STATE);
 }
