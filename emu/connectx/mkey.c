@@ -218,13 +218,15 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 		return CX_BAD_RES;
 	if (m.kind != HCA_MKEY_LINEAR && !entries_fit(&m, 0, octowords))
 		return CX_BAD_PARAM;
+	bytes = m.kind == HCA_MKEY_LINEAR ? 0 : octowords * OCTOWORD;
+	if (bytes > c->in_len - at)
+		return CX_BAD_INP_LEN;
 	m.len = len_of(d, m.kind, mkc);
 	err = hca_mkey_create(d->verbs.ctx, &m, &key);
 	if (err)
 		return err;
-	bytes = min(octowords * OCTOWORD, (u64)(c->in_len - at));
 	per = m.kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
-	for (done = 0; !err && m.kind != HCA_MKEY_LINEAR && done < bytes; done += CHUNK)
+	for (done = 0; !err && done < bytes; done += CHUNK)
 		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK),
 				  extent);
 	if (!err && !cx_get(mkc, mkc, free)) {

@@ -230,6 +230,10 @@ static void beyond(void)
 	cx_set(d.in, create_mkey_in, translations_octword_actual_size, 5);
 	row(90, "more in CREATE_MKEY",
 	    driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in + 5 * OCTOWORD, 16) == CX_BAD_PARAM);
+	cx_set(d.in, create_mkey_in, translations_octword_actual_size, 4);
+	row(93, "fewer than it says",
+	    driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in + 4 * OCTOWORD - 1, 16) == CX_BAD_INP_LEN &&
+		    !driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in + 4 * OCTOWORD, 16));
 }
 
 /* Of a request of another queue pair, which is not the driver's. */
@@ -296,6 +300,7 @@ static void not_enabled(void)
 
 	ranges_key();
 	cx_set(mkc, mkc, umr_en, 0);
+	cx_set(d.in, create_mkey_in, translations_octword_actual_size, 0);
 	row(40, "a key without requests", !driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16));
 	r.key = (u32)cx_get(d.out, create_mkey_out, mkey_index) << 8 | 0x5a;
 	row(41, "two queue pairs", pair());

@@ -254,6 +254,7 @@ static void refused(void)
 	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
 		    (cx_set(cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry), mkc, translations_octword_size,
 			    1u << 24),
+		     cx_set(d.in, create_mkey_in, translations_octword_actual_size, 0),
 		     driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16)) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
 	row(28, "a key that reaches beyond its pages",
