@@ -176,35 +176,39 @@ int cx_set_issi(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * Writes the port's capability mask, in which the driver may only change the bits of software, such as IsSM while issm
+ * Reads or writes the port's capability mask, in which the driver may only change the bits of software, such as IsSM while issm
  * is open.
  */
-static int pcap_write(struct connectx *d, const struct cx_cmd *c)
+static int pcap_access(struct connectx *d, const struct cx_cmd *c)
 {
 	struct wire_port *w = hca_port(d->cfg.hca, d->cfg.port);
 	u32 want = (u32)wire_load(c->in + PCAP_MASK, 4) & WIRE_PORT_CAPS_SOFTWARE;
 	u32 have = w->attr.cap_mask & WIRE_PORT_CAPS_SOFTWARE;
 
-	if (c->in_len < PCAP_MASK + 4)
-		return CX_BAD_INP_LEN;
-	d->caps_set = (d->caps_set | (want & ~have)) & want;
-	w->ops->set_cap(w, want & ~have, have & ~want);
+	if (c->in[PCAP_PORT] != 1)
+		return CX_BAD_PARAM;
+	if (c->op_mod == REG_WRITE) {
+		if (c->in_len < PCAP_MASK + 4)
+			return CX_BAD_INP_LEN;
+		d->caps_set = (d->caps_set | (want & ~have)) & want;
+		w->ops->set_cap(w, want & ~have, have & ~want);
+	}
+	c->out[PCAP_PORT] = 1;
+	wire_store(c->out + PCAP_MASK, 4, w->attr.cap_mask);
 	return CX_OK;
 }
 
 /*
- * ACCESS_REG: writes PCAP. Other accesses to known registers have no effect: the node keeps the description of the
+ * ACCESS_REG: PCAP. Accesses to other known registers have no effect: the node keeps the description of the
  * topology, not the one that rdma-ndd of the guest writes.
  */
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 reg = (u32)cx_get(c->in, access_register_in, register_id);
 
-	if (reg == REG_PCAP && c->in[PCAP_PORT] != 1)
-		return CX_BAD_PARAM;
-	if (reg == REG_PCAP && c->op_mod == REG_WRITE)
-		return pcap_write(d, c);
-	return reg == REG_HOST_ENDIANNESS || reg == REG_PCAP || reg == REG_NODE_DESC ? CX_OK : CX_BAD_PARAM;
+	if (reg == REG_PCAP)
+		return pcap_access(d, c);
+	return reg == REG_HOST_ENDIANNESS || reg == REG_NODE_DESC ? CX_OK : CX_BAD_PARAM;
 }
 
 int cx_special_contexts(struct connectx *d, const struct cx_cmd *c)

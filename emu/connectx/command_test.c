@@ -123,7 +123,7 @@ static void invalid_entries(void)
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
 }
 
-/* ACCESS_REG: writes the port's capability mask to PCAP. */
+/* ACCESS_REG: writes the port's capability mask to PCAP, or reads it. */
 static int pcap_write(u32 mask)
 {
 	memset(d.in, 0, sizeof(d.in));
@@ -133,12 +133,21 @@ static int pcap_write(u32 mask)
 	return driver_command(&d, 0x805, 0, 32, 32);
 }
 
+static u32 pcap_read(void)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, access_register_in, register_id, 0x5001);
+	d.in[17] = 1;
+	return driver_command(&d, 0x805, 1, 36, 36) || d.out[17] != 1 ? 0 : (u32)wire_load(d.out + 20, 4);
+}
+
 /* Those that software has set end with its driver, also before INIT_HCA. */
 static void capabilities(void)
 {
 	row(21, "the driver starts", !driver_start(&d));
 	row(29, "capabilities that software sets",
 	    !pcap_write(1 << 16 | 1 << 2 | 1 << 1) && d.port.attr.cap_mask == (1 << 16 | 1 << 1));
+	row(88, "and reads", pcap_read() == (1 << 16 | 1 << 1));
 	row(87, "are cleared by TEARDOWN_HCA", !driver_command_on(&d, 0x103, 0) && !d.port.attr.cap_mask);
 	client_close(&d.c);
 	row(134, "capabilities before INIT_HCA",
