@@ -161,15 +161,36 @@ static int dealloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 	return cx_destroyed(hca_xrcd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd)));
 }
 
-/* A counter set has a number and no state. */
+static const struct {
+	const char *name; /* counter of the HCA */
+	struct wire_field field;
+} q_counters[] = {
+	{ "rx_write_requests", CX_FIELD(query_q_counter_out, rx_write_requests) },
+	{ "rx_read_requests", CX_FIELD(query_q_counter_out, rx_read_requests) },
+	{ "rx_atomic_requests", CX_FIELD(query_q_counter_out, rx_atomic_requests) },
+	{ "out_of_seq_request", CX_FIELD(query_q_counter_out, out_of_sequence) },
+	{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
+	{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },
+	{ "send_rnr_err", CX_FIELD(query_q_counter_out, out_of_buffer) },
+	{ "rcvd_seq_err", CX_FIELD(query_q_counter_out, packet_seq_err) },
+	{ "local_ack_timeout_err", CX_FIELD(query_q_counter_out, local_ack_timeout_err) },
+};
+
+/* All counter sets have the port's counters, not those of their queue pairs, since the set was last cleared. */
+struct counter_set {
+	u64 cleared_at[ARRAY_SIZE(q_counters)];
+};
+
 static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 {
-	static char taken;
+	struct counter_set *set = calloc(1, sizeof(*set));
 	u32 n;
-	int err = table_add(&d->counter_sets, &taken, &n);
+	int err = set ? table_add(&d->counter_sets, set, &n) : -ENOMEM;
 
 	if (!err)
 		cx_set(c->out, alloc_q_counter_out, counter_set_id, n);
+	else
+		free(set);
 	return err;
 }
 
@@ -179,37 +200,30 @@ static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)
  */
 static int dealloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 {
-	u32 n = (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id);
+	struct counter_set *set =
+		table_remove(&d->counter_sets, (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id));
 
-	return table_remove(&d->counter_sets, n) ? CX_OK : CX_BAD_RES;
+	free(set);
+	return set ? CX_OK : CX_BAD_RES;
 }
 
-/* All counter sets return the port's counters, not those of their queue pairs. */
 static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
 {
-	static const struct {
-		const char *name; /* counter of the HCA */
-		struct wire_field field;
-	} map[] = {
-		{ "rx_write_requests", CX_FIELD(query_q_counter_out, rx_write_requests) },
-		{ "rx_read_requests", CX_FIELD(query_q_counter_out, rx_read_requests) },
-		{ "rx_atomic_requests", CX_FIELD(query_q_counter_out, rx_atomic_requests) },
-		{ "out_of_seq_request", CX_FIELD(query_q_counter_out, out_of_sequence) },
-		{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
-		{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },
-		{ "send_rnr_err", CX_FIELD(query_q_counter_out, out_of_buffer) },
-		{ "rcvd_seq_err", CX_FIELD(query_q_counter_out, packet_seq_err) },
-		{ "local_ack_timeout_err", CX_FIELD(query_q_counter_out, local_ack_timeout_err) },
-	};
+	struct counter_set *set = table_get(&d->counter_sets, (u32)cx_get(c->in, query_q_counter_in, counter_set_id));
 	const char *name;
 	u32 n, i;
 
-	if (!table_get(&d->counter_sets, (u32)cx_get(c->in, query_q_counter_in, counter_set_id)))
+	if (!set)
 		return CX_BAD_RES;
 	for (n = 0; (name = hca_counter_name(n)); n++) {
-		for (i = 0; i < ARRAY_SIZE(map); i++) {
-			if (!strcmp(name, map[i].name))
-				wire_set(c->out, map[i].field, hca_counter(d->cfg.hca, d->cfg.port, n));
+		u64 now = hca_counter(d->cfg.hca, d->cfg.port, n);
+
+		for (i = 0; i < ARRAY_SIZE(q_counters); i++) {
+			if (strcmp(name, q_counters[i].name))
+				continue;
+			wire_set(c->out, q_counters[i].field, now - set->cleared_at[i]);
+			if (cx_get(c->in, query_q_counter_in, clear))
+				set->cleared_at[i] = now;
 		}
 	}
 	return CX_OK;

@@ -323,12 +323,14 @@ static void tables_init(struct connectx *d)
 
 static void tables_fini(struct connectx *d)
 {
-	struct cx_uar *u;
+	void *p;
 	u32 i;
 
 	verbs_fini(&d->verbs);
-	table_for_each (&d->uars, i, u)
-		free(u);
+	table_for_each (&d->uars, i, p)
+		free(p);
+	table_for_each (&d->counter_sets, i, p)
+		free(p);
 	table_fini(&d->qpns);
 	table_fini(&d->uars);
 	table_fini(&d->counter_sets);

@@ -23,6 +23,7 @@
 	F(dealloc_xrcd_in, xrcd, 0x48, 24)                                 \
 	F(alloc_q_counter_out, counter_set_id, 0x58, 8)                    \
 	F(dealloc_q_counter_in, counter_set_id, 0x58, 8)                   \
+	F(query_q_counter_in, clear, 0xc0, 1)                              \
 	F(query_q_counter_in, counter_set_id, 0xf8, 8)                     \
 	F(query_q_counter_out, rx_write_requests, 0x80, 32)                \
 	F(query_q_counter_out, rx_read_requests, 0xc0, 32)                 \

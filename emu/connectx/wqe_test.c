@@ -265,12 +265,14 @@ static bool post_remote(u32 qpn, u32 index, u8 op, u32 bytes)
 static void counted_requests(void)
 {
 	static const u8 posted[] = { CX_OP_WRITE, CX_OP_WRITE, CX_OP_WRITE, CX_OP_READ, CX_OP_READ, CX_OP_CMP_SWAP };
-	u32 qpn, i, set;
+	u32 qpn, i, set, other;
 
 	row(40, "a queue pair that is connected to itself, and counters",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn) &&
-		    (memset(d.in, 0, sizeof(d.in)), !driver_command(&d, 0x771, 0, 16, 16)));
+		    !driver_command_on(&d, 0x771, 0));
 	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
+	row(39, "two sets of them", !driver_command_on(&d, 0x771, 0));
+	other = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
 	for (i = 0; i < ARRAY_SIZE(posted); i++)
 		row(41 + (int)i, "WRITE, READ, compare and swap",
 		    post_remote(qpn, i, posted[i], posted[i] == CX_OP_CMP_SWAP ? 8 : 3000));
@@ -280,6 +282,18 @@ static void counted_requests(void)
 		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3 &&
 		    cx_get(d.out, query_q_counter_out, rx_read_requests) == 2 &&
 		    cx_get(d.out, query_q_counter_out, rx_atomic_requests) == 1);
+	cx_set(d.in, query_q_counter_in, clear, 1);
+	row(50, "and returned once more by the query that clears them",
+	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
+		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3);
+	cx_set(d.in, query_q_counter_in, clear, 0);
+	row(51, "but not by the next one",
+	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
+		    !cx_get(d.out, query_q_counter_out, rx_write_requests));
+	cx_set(d.in, query_q_counter_in, counter_set_id, other);
+	row(52, "unless it is of another set",
+	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
+		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3);
 }
 
 static u8 seen[256];
