@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The command interface: queries, what a command selects, and entries and mailboxes that violate the format. */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
-
-static struct driver d;
+#include "emu/connectx/frame.h"
 
 static void commands(void)
 {
@@ -156,17 +152,4 @@ static void capabilities(void)
 	row(135, "end with the guest, too", !d.port.attr.cap_mask);
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("command_test");
-		return 1;
-	}
-	commands();
-	selectors();
-	invalid_entries();
-	capabilities();
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(commands, selectors, invalid_entries, capabilities)

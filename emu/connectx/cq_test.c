@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The size and the state of CQs: MODIFY_CQ to another size, errors, what QUERY_CQ reports, moderation of events. */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 
 #define AT_NEW_CQ (AT_CQ + 0x1000u)
 #define ENTRIES   (1u << LOG_CQ)
-
-static struct driver d;
 
 /* Posts NOP @index of the queue pair in page 0. */
 static void post_nop(u32 qpn, u32 index)
@@ -195,19 +191,4 @@ static void moderation(void)
 	    moderated_nop(a, i) && moderated_nop(a, i + 1) && moderated_nop(a, i + 2));
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("cq_test");
-		return 1;
-	}
-	sizes();
-	sizes_ignoring_overrun();
-	states();
-	modifiers();
-	moderation();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(sizes, sizes_ignoring_overrun, states, modifiers, moderation)

@@ -3,9 +3,7 @@
  * What stops the adapter (Bus Master Enable, the interface state, a reset), and how much of its work a turn of the loop
  * takes.
  */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 
 #define CONFIG       VFIO_PCI_CONFIG_REGION_INDEX
 #define SEVERITY     0x238
@@ -13,8 +11,6 @@
 #define DOORBELL     0x18
 #define QUEUE_LOW    0x14
 #define LOG_LARGE_SQ 8 /* four pages of send blocks */
-
-static struct driver d;
 
 static void bus_master(bool on)
 {
@@ -550,26 +546,5 @@ static void end(void)
 	row(94, "a disconnected guest leaves no objects", !driver_objects(&d) && !connectx_in_use(d.dev));
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("device_test");
-		return 1;
-	}
-	segment();
-	without_bus_master();
-	command_turns();
-	key_request_turns();
-	flush_turns();
-	special_overrun();
-	stop();
-	stop_before_start();
-	interface();
-	phases();
-	refused_transition();
-	posted_before();
-	end();
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(segment, without_bus_master, command_turns, key_request_turns, flush_turns, special_overrun, stop,
+      stop_before_start, interface, phases, refused_transition, posted_before, end)

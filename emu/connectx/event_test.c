@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Events: those that wait for room in their event queue, those that are lost with its memory, and the arming of CQs. */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 
 /* More than the event queue has room for. */
 #define CQS 1100u
-
-static struct driver d;
 
 /* Creates CQs with a completion in each, and arms them: each has an event. */
 static bool cqs_arm(void)
@@ -250,21 +246,4 @@ static void unmapped(void)
 	row(44, "those that have waited for room", has_failed(0xd));
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("event_test");
-		return 1;
-	}
-	full_event_queue();
-	destroyed();
-	arming();
-	halves();
-	arming_late();
-	waiting();
-	unmapped();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(full_event_queue, destroyed, arming, halves, arming_late, waiting, unmapped)

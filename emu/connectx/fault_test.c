@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Faults of the firmware: commands that fail, are late or never end, and the health buffer. */
-#include "emu/connectx/fixture.h"
+#include "emu/connectx/frame.h"
 #include "emu/lib/clock.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
-
-static struct driver d;
 
 static const char *const wrong_faults[][2] = {
 	{ "t command-status", "command-status: it needs status=" },
@@ -79,15 +75,4 @@ static void firmware_faults(void)
 	row(102, "a driver starts again", !driver_start(&d));
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("fault_test");
-		return 1;
-	}
-	firmware_faults();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(firmware_faults)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Memory key requests: entries behind what the key has, offsets that wrap, the fields that a request sets, rights. */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 
 #define OCTOWORD       16u
 #define UMR_BLOCKS     3u
@@ -20,7 +18,6 @@
 #define AT_OLD         (AT_DATA + 0x3000u)
 #define AT_NEW         (AT_DATA + 0x4000u)
 
-static struct driver d;
 static u32 umr, a, b, next, sent, got; /* queue pairs in pages 0 to 2; indices of their next requests */
 
 struct request {
@@ -532,29 +529,11 @@ static void modes(void)
 	}
 }
 
-int main(void)
+static void start(void)
 {
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("mkey_test");
-		return 1;
-	}
 	row(1, "a queue pair for memory key requests, and two others",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_UMR, 0, 0, &umr) && !driver_connect(&d, umr, 0) && pair());
-	padding();
-	padding_of_command();
-	offsets();
-	beyond();
-	beyond_by_program();
-	modes();
-	masks();
-	binding();
-	rights();
-	local_read();
-	lists();
-	limit();
-	not_enabled();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
 }
+
+PARTS(start, padding, padding_of_command, offsets, beyond, beyond_by_program, modes, masks, binding, rights, local_read,
+      lists, limit, not_enabled)

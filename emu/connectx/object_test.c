@@ -3,11 +3,7 @@
  * Objects that the adapter does not create, since they are too large or use others that do not exist, and those that it
  * keeps, since others use them. Parameters of a transition that are optional.
  */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
-
-static struct driver d;
+#include "emu/connectx/frame.h"
 
 /* A queue pair, its CQ, and what they are of. */
 static void in_use(void)
@@ -261,22 +257,4 @@ static void refused(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("object_test");
-		return 1;
-	}
-	refused();
-	missing_objects();
-	missing_parts();
-	in_use();
-	uars();
-	rights();
-	counters();
-	large_uars();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, large_uars)

@@ -3,11 +3,7 @@
  * Requests of connected queue pairs and their doorbells, with a driver that does as the kernel's does, and with one that
  * writes invalid requests and records.
  */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
-
-static struct driver d;
+#include "emu/connectx/frame.h"
 
 /* Connects queue pairs @a and @b, with queues in pages 0 and 1. */
 static void connect_pair(u32 *a, u32 *b)
@@ -307,16 +303,4 @@ static void hostile_queues(void)
 	}
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("qp_test");
-		return 1;
-	}
-	data();
-	hostile_queues();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(data, hostile_queues)

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Doorbell records that are not in memory: errors of the queue pair or SRQ, which report them (11.6.3). */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 
 #define NOWHERE (1ull << 50)
-
-static struct driver d;
 
 /* As if the driver had created the queue with this record. */
 static void record_set(struct cx_record *r, u64 addr)
@@ -103,17 +99,4 @@ static void shared_receive_queue(void)
 	row(25, "and one of the queue pair that needs a receive", has_event(CX_EVENT_LAST_WQE, b) && is_broken(b));
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("record_test");
-		return 1;
-	}
-	send_queues();
-	receive_queue();
-	shared_receive_queue();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(send_queues, receive_queue, shared_receive_queue)

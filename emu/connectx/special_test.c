@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* QP0 and QP1: the memory of their requests, their protection domain, and requests that fail. */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 
 #define HEADER     24u
 #define RECV_BYTES (40u + MAD_SIZE)
 #define LENGTH     1
 #define PROTECTION 4
 #define AT_RECV    (AT_DATA + 0x1000u)
-
-static struct driver d;
 static u32 qpn, sends, recvs; /* QP0 or QP1, whose queues are in page 0; requests and receives posted */
 
 /* A key of @len bytes from @at on, of this PD, with these rights. */
@@ -198,18 +194,4 @@ static void send_queue_error(void)
 	row(25, "which sends", e && e[63] >> 4 == 0 && wire_load(e + 60, 2) == 4);
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("special_test");
-		return 1;
-	}
-	keys();
-	lengths();
-	domain();
-	send_queue_error();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(keys, lengths, domain, send_queue_error)

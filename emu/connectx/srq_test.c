@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Shared receive queues, and those of XRC (annex A14). */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
-
-static struct driver d;
+#include "emu/connectx/frame.h"
 
 static void shared_receive(void)
 {
@@ -131,17 +127,9 @@ static void xrc(void)
 	row(119, "and the SRQ, and the domain", !driver_command(&d, 0x701, 0, 16, 16) && !xrcd_free(xrcd));
 }
 
-int main(void)
+static void start(void)
 {
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("srq_test");
-		return 1;
-	}
 	row(1, "a driver", !driver_start(&d));
-	shared_receive();
-	xrc();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
 }
+
+PARTS(start, shared_receive, xrc)

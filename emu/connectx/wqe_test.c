@@ -3,9 +3,7 @@
  * Requests that a driver posts before the adapter has completed as many as its queue has blocks, and datagrams with
  * large send and checksum offload.
  */
-#include "emu/connectx/fixture.h"
-#include "emu/lib/log.h"
-#include "emu/lib/row.h"
+#include "emu/connectx/frame.h"
 #include "emu/wire/inet.h"
 
 #define UMR_BLOCKS 3u
@@ -19,8 +17,6 @@
 #define AT_RECV   (AT_DATA + 0x4000u)
 #define CHECKSUMS 0xc0u /* of the IP header and of TCP: offload them */
 #define CHECKED   0x06u /* both are valid */
-
-static struct driver d;
 
 /* Posts request @index of queue pair @qpn, in page 0: registers a range of memory for @key. */
 static void post_umr(u32 qpn, u32 index, u32 key)
@@ -265,7 +261,7 @@ static bool post_remote(u32 qpn, u32 index, u8 op, u32 bytes)
 static void counted_requests(void)
 {
 	static const u8 posted[] = { CX_OP_WRITE, CX_OP_WRITE, CX_OP_WRITE, CX_OP_READ, CX_OP_READ, CX_OP_CMP_SWAP };
-	u32 qpn, i, set, other;
+	u32 qpn = 0, i, set, other;
 
 	row(40, "a queue pair that is connected to itself, and counters",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn) &&
@@ -349,22 +345,5 @@ static void inline_mads(void)
 	d.port.data.receive = receive;
 }
 
-int main(void)
-{
-	log_level = LOG_ERROR;
-	if (driver_create(&d) || driver_attach(&d)) {
-		perror("wqe_test");
-		return 1;
-	}
-	lists_in_flight();
-	no_send_queue();
-	large_send();
-	checksums();
-	refused_offloads();
-	connected_offload();
-	counted_requests();
-	inline_mads();
-	client_close(&d.c);
-	driver_destroy(&d);
-	return rows_end();
-}
+PARTS(lists_in_flight, no_send_queue, large_send, checksums, refused_offloads, connected_offload, counted_requests,
+      inline_mads)
