@@ -162,6 +162,64 @@ static inline bool driver_failed(const u8 *e, bool receive, u8 syndrome)
 	return e && e[63] >> 4 == (receive ? 14 : 13) && e[55] == syndrome;
 }
 
+/* A memory key request. Its context has local and remote write; its mask says which rights it sets. */
+struct driver_umr {
+	u32 key, mask, octowords;
+	u64 first, len, base;
+	u8 flags;
+	bool memory; /* the first entry says where they are */
+	bool invalid, remote_inval, local_read;
+	struct { /* a range, or the addresses of two pages */
+		u32 bytes, lkey;
+		u64 addr;
+	} entry[4];
+};
+#define UMR_BLOCKS         3u
+#define UMR_OFFSET         BIT(4)
+#define UMR_MUST_BE_FREE   BIT(5)
+#define UMR_MUST_BE_IN_USE BIT(6)
+#define UMR_INLINE         BIT(7)
+/* Fields that the mask selects. */
+#define UMR_LEN        BIT(0)
+#define UMR_PAGE_SIZE  BIT(1)
+#define UMR_START      BIT(6)
+#define UMR_REMOTE_INV BIT(8)
+#define UMR_KEY        BIT(13)
+#define UMR_LOCAL_READ BIT(17)
+#define UMR_WRITE      (BIT(18) | BIT(20))
+#define UMR_FREE       BIT(29)
+#define UMR_REGISTER   (UMR_LEN | UMR_START | UMR_FREE)
+
+/* Posts it with inline entries, as request *index of queue pair @qpn in page @n. */
+static inline void driver_umr(struct driver *d, const struct driver_umr *r, u32 n, u32 qpn, u32 *index)
+{
+	u8 wqe[UMR_BLOCKS * CX_WQE_BB] = { 0 };
+	u32 i;
+
+	driver_control(wqe, qpn, *index, CX_OP_UMR, sizeof(wqe));
+	wire_store(wqe + 12, 4, r->key);
+	wqe[16] = (r->memory ? 0 : UMR_INLINE) | UMR_OFFSET | r->flags;
+	wire_store(wqe + 20, 2, r->octowords);
+	wire_store(wqe + 22, 2, r->first & 0xffff);
+	wire_store(wqe + 24, 8, r->mask);
+	wire_store(wqe + 32, 4, r->first >> 16 & UINT32_MAX);
+	cx_set(wqe + 64, mkc, len, r->len);
+	cx_set(wqe + 64, mkc, free, r->invalid);
+	cx_set(wqe + 64, mkc, start_addr, r->base);
+	cx_set(wqe + 64, mkc, log_page_size, 12);
+	cx_set(wqe + 64, mkc, mkey_7_0, r->key & 0xff);
+	cx_set(wqe + 64, mkc, en_rinval, r->remote_inval);
+	cx_set(wqe + 64, mkc, lr, r->local_read);
+	cx_set(wqe + 64, mkc, lw, 1);
+	cx_set(wqe + 64, mkc, rw, 1);
+	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
+		driver_data(wqe + 128 + (size_t)i * 16, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
+	for (i = 0; i < UMR_BLOCKS; i++)
+		memcpy(driver_wqe(d, n, *index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	*index += UMR_BLOCKS;
+	driver_posted(d, n, qpn, *index);
+}
+
 /* Arms a fault of the firmware. */
 static inline struct fault *driver_fault(struct driver *d, const char *line)
 {

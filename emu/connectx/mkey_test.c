@@ -2,67 +2,22 @@
 /* Memory key requests: entries behind what the key has, offsets that wrap, the fields that a request sets, rights. */
 #include "emu/connectx/frame.h"
 
-#define OCTOWORD       16u
-#define UMR_BLOCKS     3u
-#define OFFSET         BIT(4)
-#define INLINE         BIT(7)
-#define MUST_BE_FREE   BIT(5)
-#define MUST_BE_IN_USE BIT(6)
-#define LEN            BIT(0)
-#define START          BIT(6)
-#define REMOTE_INV     BIT(8)
-#define LOCAL_READ     BIT(17)
-#define FREE           BIT(29)
-#define GARBAGE        0x40000u /* no key */
-#define BASE           0x5000u
-#define AT_OLD         (AT_DATA + 0x3000u)
-#define AT_NEW         (AT_DATA + 0x4000u)
+#define OCTOWORD 16u
+#define GARBAGE  0x40000u /* no key */
+#define BASE     0x5000u
+#define AT_OLD   (AT_DATA + 0x3000u)
+#define AT_NEW   (AT_DATA + 0x4000u)
 
 static u32 umr, a, b, next, sent, got; /* queue pairs in pages 0 to 2; indices of their next requests */
 
-struct request {
-	u32 key, mask, octowords;
-	u64 first, len, base;
-	u8 flags;
-	bool memory; /* the first entry says where they are */
-	bool invalid, remote_inval, local_read;
-	struct {
-		u32 bytes, lkey;
-		u64 addr;
-	} entry[4];
-};
-
-/*
- * Posts a request with inline entries to queue pair @qpn in page @n; its context makes the key valid if the mask has
- * that field, unless it is to be freed.
- */
-static const u8 *request_post(const struct request *r, u32 n, u32 qpn, u32 *index)
+/* Posts a request to queue pair @qpn in page @n. Returns its completion. */
+static const u8 *request_post(const struct driver_umr *r, u32 n, u32 qpn, u32 *index)
 {
-	u8 wqe[UMR_BLOCKS * CX_WQE_BB] = { 0 };
-	u32 i;
-
-	driver_control(wqe, qpn, *index, CX_OP_UMR, sizeof(wqe));
-	wire_store(wqe + 12, 4, r->key);
-	wqe[16] = (r->memory ? 0 : INLINE) | OFFSET | r->flags;
-	wire_store(wqe + 20, 2, r->octowords);
-	wire_store(wqe + 22, 2, r->first & 0xffff);
-	wire_store(wqe + 24, 8, r->mask);
-	wire_store(wqe + 32, 4, r->first >> 16 & UINT32_MAX);
-	cx_set(wqe + 64, mkc, len, r->len);
-	cx_set(wqe + 64, mkc, free, r->invalid);
-	cx_set(wqe + 64, mkc, start_addr, r->base);
-	cx_set(wqe + 64, mkc, en_rinval, r->remote_inval);
-	cx_set(wqe + 64, mkc, lr, r->local_read);
-	for (i = 0; i < ARRAY_SIZE(r->entry); i++)
-		driver_data(wqe + 128 + (size_t)i * OCTOWORD, r->entry[i].bytes, r->entry[i].lkey, r->entry[i].addr);
-	for (i = 0; i < UMR_BLOCKS; i++)
-		memcpy(driver_wqe(&d, n, *index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
-	*index += UMR_BLOCKS;
-	driver_posted(&d, n, qpn, *index);
+	driver_umr(&d, r, n, qpn, index);
 	return driver_poll(&d);
 }
 
-static const u8 *request_run(const struct request *r)
+static const u8 *request_run(const struct driver_umr *r)
 {
 	return request_post(r, 0, umr, &next);
 }
@@ -114,25 +69,26 @@ static bool pair(void)
 /* The driver fills entries up to a block of the queue, and those behind the last one are what was there before. */
 static void padding(void)
 {
-	struct request r = { .key = ranges_key(),
-			     .mask = LEN | FREE,
-			     .octowords = 4,
-			     .len = 8,
-			     .entry = { { 4, d.lkey, driver_addr(AT_DATA) },
-					{ 4, d.lkey, driver_addr(AT_DATA) },
-					{ 0x80000000, GARBAGE, 1 },
-					{ 7, GARBAGE, 2 } } };
+	struct driver_umr r = { .key = ranges_key(),
+				.mask = UMR_LEN | UMR_FREE,
+				.octowords = 4,
+				.len = 8,
+				.entry = { { 4, d.lkey, driver_addr(AT_DATA) },
+					   { 4, d.lkey, driver_addr(AT_DATA) },
+					   { 0x80000000, GARBAGE, 1 },
+					   { 7, GARBAGE, 2 } } };
 	struct hca_mkey m;
 
 	row(2, "ranges behind the key's length are padding", is_done(request_run(&r)));
 	r.mask = 0;
 	row(3, "also of a key in use, whose length is not set", is_done(request_run(&r)));
-	r = (struct request){ .key = ranges_key(),
-			      .octowords = 2,
-			      .entry = { { 4, d.lkey, driver_addr(AT_DATA) }, { 4, d.lkey, driver_addr(AT_DATA) } } };
+	r = (struct driver_umr){ .key = ranges_key(),
+				 .octowords = 2,
+				 .entry = { { 4, d.lkey, driver_addr(AT_DATA) },
+					    { 4, d.lkey, driver_addr(AT_DATA) } } };
 	row(4, "the first of two requests for a key's ranges, without its length", is_done(request_run(&r)));
 	r.first = 2;
-	r.mask = LEN | FREE;
+	r.mask = UMR_LEN | UMR_FREE;
 	r.len = 16;
 	r.entry[0].bytes = 8;
 	r.entry[1].lkey = GARBAGE;
@@ -172,7 +128,7 @@ static bool is_written(u32 key, u32 at)
 /* Offsets are in octowords, of which each has two pages. */
 static void offsets(void)
 {
-	struct request r = { .octowords = 1 };
+	struct driver_umr r = { .octowords = 1 };
 	u8 *raw = d.in + CX_AT_create_mkey_in_klm_pas_mtt / 8;
 
 	memset(d.in, 0, sizeof(d.in));
@@ -212,7 +168,7 @@ static void beyond(void)
 
 	for (mode = 1; mode <= 2; mode++) {
 		for (i = 0; i < ARRAY_SIZE(cases); i++) {
-			struct request r = { .octowords = cases[i].octowords, .first = cases[i].first };
+			struct driver_umr r = { .octowords = cases[i].octowords, .first = cases[i].first };
 			u32 entries = mode == 1 ? 2 * cases[i].entries : cases[i].entries;
 			const u8 *e;
 
@@ -236,7 +192,7 @@ static void beyond(void)
 /* Of a request of another queue pair, which is not the driver's. */
 static void beyond_by_program(void)
 {
-	struct request r = { .mask = LEN | START | FREE, .octowords = 4, .len = 8, .key = ranges_key() };
+	struct driver_umr r = { .mask = UMR_REGISTER, .octowords = 4, .len = 8, .key = ranges_key() };
 
 	r.entry[0].bytes = 8;
 	r.entry[0].lkey = d.lkey;
@@ -249,11 +205,11 @@ static void beyond_by_program(void)
 /* A type 2 window is bound with the flag, a type 1 window without it (10.6.7.2). */
 static void binding(void)
 {
-	struct request r = { .key = ranges_key(),
-			     .mask = LEN | START | FREE,
-			     .octowords = 1,
-			     .len = 8,
-			     .entry = { { 8, d.lkey, driver_addr(AT_DATA) } } };
+	struct driver_umr r = { .key = ranges_key(),
+				.mask = UMR_REGISTER,
+				.octowords = 1,
+				.len = 8,
+				.entry = { { 8, d.lkey, driver_addr(AT_DATA) } } };
 
 	row(36, "two queue pairs", pair());
 	row(30, "a window is bound", is_done(request_post(&r, 1, a, &sent)));
@@ -261,7 +217,7 @@ static void binding(void)
 	r.invalid = true;
 	row(32, "it is invalidated", is_done(request_post(&r, 1, a, &sent)));
 	r.invalid = false;
-	r.flags = MUST_BE_FREE;
+	r.flags = UMR_MUST_BE_FREE;
 	row(33, "and bound, since it is free", is_done(request_post(&r, 1, a, &sent)));
 	row(34, "it is not free any more", is_failed(request_post(&r, 1, a, &sent)));
 	r.key = ranges_key();
@@ -269,7 +225,7 @@ static void binding(void)
 	r.flags = 0;
 	row(37, "two queue pairs", pair());
 	row(35, "one that is free is made free", is_done(request_post(&r, 1, a, &sent)));
-	r.flags = MUST_BE_IN_USE;
+	r.flags = UMR_MUST_BE_IN_USE;
 	row(38, "unless that is checked", is_failed(request_post(&r, 1, a, &sent)));
 }
 
@@ -290,8 +246,8 @@ static bool is_invalidated(u32 key)
 /* A key that CREATE_MKEY did not enable for requests (umr_en). */
 static void not_enabled(void)
 {
-	struct request r = {
-		.mask = LEN | START | FREE, .octowords = 1, .len = 8, .entry = { { 8, d.lkey, driver_addr(AT_OLD) } }
+	struct driver_umr r = {
+		.mask = UMR_REGISTER, .octowords = 1, .len = 8, .entry = { { 8, d.lkey, driver_addr(AT_OLD) } }
 	};
 	u8 *mkc = cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry);
 
@@ -310,17 +266,17 @@ static void not_enabled(void)
 /* A request changes what its mask has. CREATE_MKEY gave the key all rights, but peers may not invalidate it. */
 static void masks(void)
 {
-	struct request r = { .key = ranges_key(),
-			     .mask = LEN | START | FREE,
-			     .octowords = 1,
-			     .base = BASE,
-			     .len = 8,
-			     .entry = { { 8, d.lkey, driver_addr(AT_OLD) } } };
+	struct driver_umr r = { .key = ranges_key(),
+				.mask = UMR_REGISTER,
+				.octowords = 1,
+				.base = BASE,
+				.len = 8,
+				.entry = { { 8, d.lkey, driver_addr(AT_OLD) } } };
 
 	row(24, "two queue pairs", pair());
 	row(22, "rights that it does not set are kept",
 	    is_done(request_post(&r, 1, a, &sent)) && is_written(r.key, AT_OLD));
-	r.mask |= REMOTE_INV;
+	r.mask |= UMR_REMOTE_INV;
 	r.remote_inval = true;
 	row(25, "a key that peers may invalidate", is_done(request_post(&r, 1, a, &sent)) && is_invalidated(r.key));
 	r.remote_inval = false;
@@ -420,13 +376,13 @@ static bool is_local_read(u32 key)
 /* By QUERY_MKEY, and set by a request. Receives need local write. */
 static void local_read(void)
 {
-	struct request r = { .key = rights_key(LW), .mask = LOCAL_READ };
+	struct driver_umr r = { .key = rights_key(LW), .mask = UMR_LOCAL_READ };
 	const u8 *e;
 
 	row(70, "a key without local read", !is_local_read(r.key));
 	r.local_read = true;
 	row(71, "gets it by a request", is_done(request_run(&r)) && is_local_read(r.key));
-	r.mask = START;
+	r.mask = UMR_START;
 	r.local_read = false;
 	row(72, "and keeps it", is_done(request_run(&r)) && is_local_read(r.key) && pair());
 	driver_data(driver_data(d.c.mem + AT_WQ + 2 * 4096, 64, rights_key(LR | RR | RW | A), driver_addr(AT_OLD)), 0,
@@ -440,7 +396,7 @@ static void local_read(void)
 static const u8 *listed(u32 rights, u64 base, u64 len, u32 bytes, u64 addr)
 {
 	u8 *mkc = cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry);
-	struct request r = { .key = ranges_key(), .memory = true, .octowords = bytes / OCTOWORD };
+	struct driver_umr r = { .key = ranges_key(), .memory = true, .octowords = bytes / OCTOWORD };
 
 	rights_key(rights);
 	cx_set(mkc, mkc, length64, 0);
@@ -480,7 +436,7 @@ static u64 pages_fill(u64 n)
 /* A guest at its limit changes the entries of keys that have memory for them, and gets none for others. */
 static void limit(void)
 {
-	struct request r = { .octowords = 4, .mask = LEN | START | FREE, .len = 8 };
+	struct driver_umr r = { .octowords = 4, .mask = UMR_REGISTER, .len = 8 };
 	u32 pages, others, ranges;
 	u64 less;
 

@@ -51,78 +51,62 @@ static void send_and_inline_write(u32 a, u32 b)
 	row(38, "no event: it is not armed", !driver_event(&d));
 }
 
-/* Registers a page by a memory key request of @a; @b writes to it; the key is invalidated. Returns the key. */
-static u32 register_page(u32 a, u32 b)
+/*
+ * Registers a page by a memory key request of @a, number *index; @b writes to it; the key is invalidated. Returns the
+ * key.
+ */
+static u32 register_page(u32 a, u32 b, u32 *index)
 {
-	u32 key;
-	u8 *w, *s;
+	struct driver_umr r = { .mask = UMR_REGISTER | UMR_PAGE_SIZE | UMR_KEY | UMR_WRITE,
+				.octowords = 4,
+				.base = 0x5000,
+				.len = 100,
+				.flags = UMR_MUST_BE_FREE,
+				.entry = { { (u32)(driver_addr(AT_DATA + 0x3000) >> 32),
+					     (u32)driver_addr(AT_DATA + 0x3000), 0 } } };
+	u32 key, at = *index;
+	u8 *s;
 
 	memset(d.in, 0, sizeof(d.in));
 	row(39, "a key for registrations", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
-	w = driver_wqe(&d, 0, 2);
-	memset(w, 0, 256);
-	driver_control(w, a, 2, CX_OP_UMR, 144);
-	wire_store(w + 12, 4, (key & ~0xffu) | 0x77);
-	w[16] = 0xa0; /* inline, must be free */
-	wire_store(w + 20, 2, 4);
-	wire_store(w + 24, 8, 1ull << 0 | 1 << 1 | 1 << 6 | 1 << 13 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 29);
-	cx_set(w + 64, mkc, lw, 1);
-	cx_set(w + 64, mkc, rw, 1);
-	cx_set(w + 64, mkc, mkey_7_0, 0x77);
-	cx_set(w + 64, mkc, start_addr, 0x5000);
-	cx_set(w + 64, mkc, len, 100);
-	cx_set(w + 64, mkc, log_page_size, 12);
-	wire_store(w + 128, 8, driver_addr(AT_DATA + 0x3000));
-	driver_posted(&d, 0, a, 5);
-	row(40, "registered", driver_sent(driver_poll(&d), CX_OP_UMR, a, 2));
-	key = (key & ~0xffu) | 0x77;
-	w = driver_wqe(&d, 1, 0);
-	s = driver_control(w, b, 0, CX_OP_WRITE, 48);
+	r.key = (key & ~0xffu) | 0x77;
+	driver_umr(&d, &r, 0, a, index);
+	row(40, "registered", driver_sent(driver_poll(&d), CX_OP_UMR, a, at));
+	s = driver_control(driver_wqe(&d, 1, 0), b, 0, CX_OP_WRITE, 48);
 	wire_store(s, 8, 0x5000 + 4);
-	wire_store(s + 8, 4, key);
+	wire_store(s + 8, 4, r.key);
 	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
 	driver_posted(&d, 1, b, 1);
 	row(41, "the peer writes to it",
 	    driver_sent(driver_poll(&d), CX_OP_WRITE, b, 0) && !memcmp(d.c.mem + AT_DATA + 0x3000 + 4, "needle", 7));
-	w = driver_wqe(&d, 0, 5);
-	memset(w, 0, 128);
-	driver_control(w, a, 5, CX_OP_UMR, 128);
-	wire_store(w + 12, 4, key);
-	w[16] = 0x80;
-	wire_store(w + 24, 8, 1 << 29);
-	cx_set(w + 64, mkc, free, 1);
-	driver_posted(&d, 0, a, 7);
-	row(42, "invalidated", driver_sent(driver_poll(&d), CX_OP_UMR, a, 5));
-	return key;
+	at = *index;
+	driver_umr(&d, &(struct driver_umr){ .key = r.key, .mask = UMR_FREE, .invalid = true }, 0, a, index);
+	row(42, "invalidated", driver_sent(driver_poll(&d), CX_OP_UMR, a, at));
+	return r.key;
 }
 
-/* Registers two separate ranges by request 7 of @a; @b writes across the gap. */
-static void gaps(u32 a, u32 b)
+/* Registers two separate ranges by request *index of @a; @b writes across the gap. */
+static void gaps(u32 a, u32 b, u32 *index)
 {
-	u32 key;
-	u8 *w, *s;
+	struct driver_umr r = { .mask = UMR_REGISTER | UMR_WRITE,
+				.octowords = 4,
+				.base = 0x9000,
+				.len = 8,
+				.flags = UMR_MUST_BE_FREE,
+				.entry = { { 4, d.lkey, driver_addr(AT_DATA + 0x5002) },
+					   { 4, d.lkey, driver_addr(AT_DATA + 0x5102) },
+					   /* left in the queue, behind the ranges */
+					   { 0x80000000, 0x40000, 0x209e2143 } } };
+	u32 at = *index;
+	u8 *s;
 
 	memset(d.in, 0, sizeof(d.in));
-	row(46, "a key for pieces", !driver_mkey(&d, 2, false, 0, 0, 4, &key));
-	w = driver_wqe(&d, 0, 7);
-	memset(w, 0, 64 * 4);
-	driver_control(w, a, 7, CX_OP_UMR, 192);
-	wire_store(w + 12, 4, key);
-	w[16] = 0xa0;
-	wire_store(w + 20, 2, 4);
-	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 18 | 1 << 20 | 1 << 29);
-	cx_set(w + 64, mkc, lw, 1);
-	cx_set(w + 64, mkc, rw, 1);
-	cx_set(w + 64, mkc, start_addr, 0x9000);
-	cx_set(w + 64, mkc, len, 8);
-	driver_data(driver_data(w + 128, 4, d.lkey, driver_addr(AT_DATA + 0x5002)), 4, d.lkey,
-		    driver_addr(AT_DATA + 0x5102));
-	driver_data(w + 160, 0x80000000, 0x40000, 0x209e2143); /* left in the queue, behind the ranges */
-	driver_posted(&d, 0, a, 10);
-	row(47, "of ranges of another key", driver_sent(driver_poll(&d), CX_OP_UMR, a, 7));
+	row(46, "a key for pieces", !driver_mkey(&d, 2, false, 0, 0, 4, &r.key));
+	driver_umr(&d, &r, 0, a, index);
+	row(47, "of ranges of another key", driver_sent(driver_poll(&d), CX_OP_UMR, a, at));
 	s = driver_control(driver_wqe(&d, 1, 1), b, 1, CX_OP_WRITE, 48);
 	wire_store(s, 8, 0x9000 + 1);
-	wire_store(s + 8, 4, key);
+	wire_store(s + 8, 4, r.key);
 	driver_data(s + 16, 6, d.lkey, driver_addr(AT_DATA));
 	driver_posted(&d, 1, b, 2);
 	row(48, "a write to both",
@@ -154,41 +138,41 @@ static void post_record(u32 a, u32 index)
 }
 
 /* Requests of a queue with a recent doorbell are found by its record, until the loop sleeps. */
-static void record_polled(u32 a)
+static void record_polled(u32 a, u32 *index)
 {
 	struct loop_poller *p = &d.dev->poller;
 
 	cx_qp_doorbell(d.dev, d.uar, a);
 	row(120, "a doorbell without a request", !p->poll(p, loop_now(d.loop)));
-	post_record(a, 10);
+	post_record(a, *index);
 	row(121, "a request without a doorbell, once",
 	    p->poll(p, loop_now(d.loop)) == 1 && !p->poll(p, loop_now(d.loop)));
 	loop_run_idle(d.loop, 0);
-	row(122, "is executed", driver_sent(driver_poll(&d), CX_OP_NOP, a, 10));
-	post_record(a, 11);
+	row(122, "is executed", driver_sent(driver_poll(&d), CX_OP_NOP, a, (*index)++));
+	post_record(a, *index);
 	loop_run_idle(d.loop, 0);
 	row(123, "not after the loop has slept", !driver_poll(&d));
-	driver_posted(&d, 0, a, 12);
-	row(124, "before its doorbell", driver_sent(driver_poll(&d), CX_OP_NOP, a, 11));
+	driver_posted(&d, 0, a, *index + 1);
+	row(124, "before its doorbell", driver_sent(driver_poll(&d), CX_OP_NOP, a, (*index)++));
 }
 
 /* A request that the driver copies to the UAR (BlueFlame), in writes of 8 bytes as QEMU's: the first is the doorbell. */
-static void blueflame(u32 a)
+static void blueflame(u32 a, u32 index)
 {
 	u64 bad = driver_counter(&d, "bad_doorbells"), rung = driver_counter(&d, "doorbells");
-	u8 *w = driver_wqe(&d, 0, 12);
+	u8 *w = driver_wqe(&d, 0, index);
 	u64 part;
 	u32 i;
 
 	memset(w, 0xff, CX_WQE_BB);
-	driver_control(w, a, 12, CX_OP_NOP, 16);
-	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, 13);
+	driver_control(w, a, index, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, index + 1);
 	for (i = 0; i < CX_WQE_BB; i += sizeof(part)) {
 		memcpy(&part, w + i, sizeof(part));
 		client_write(&d.c, 0, d.uar * 4096ull + 0x900 + i, part, sizeof(part));
 	}
 	loop_run_idle(d.loop, 0);
-	row(125, "is executed once", driver_sent(driver_poll(&d), CX_OP_NOP, a, 12) && !driver_poll(&d));
+	row(125, "is executed once", driver_sent(driver_poll(&d), CX_OP_NOP, a, index) && !driver_poll(&d));
 	row(126, "by one doorbell",
 	    driver_counter(&d, "doorbells") == rung + 1 && driver_counter(&d, "bad_doorbells") == bad);
 }
@@ -217,16 +201,16 @@ static void write_by_invalid_key(u32 b, u32 key)
 
 static void data(void)
 {
-	u32 a, b, key;
+	u32 a, b, key, index = 2; /* of the next request of @a */
 
 	row(21, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
 	connect_pair(&a, &b);
 	send_and_inline_write(a, b);
-	key = register_page(a, b);
-	gaps(a, b);
+	key = register_page(a, b, &index);
+	gaps(a, b, &index);
 	header(b);
-	record_polled(a);
-	blueflame(a);
+	record_polled(a, &index);
+	blueflame(a, index);
 	write_by_invalid_key(b, key);
 }
 
@@ -242,8 +226,9 @@ static bool again(u32 n, u32 qpn, u32 peer)
 
 static void hostile_queues(void)
 {
+	struct driver_umr r = { .mask = UMR_REGISTER, .octowords = 1, .len = 100 };
 	u64 bad = driver_counter(&d, "bad_doorbells");
-	u32 a, b, key, i;
+	u32 a, b, i;
 	u8 *w;
 
 	row(60, "two more",
@@ -275,17 +260,11 @@ static void hostile_queues(void)
 	row(68, "a key of another variant", driver_failed(driver_poll(&d), false, 0x04));
 	/* A user queue pair must not register physical pages, not even for a key of its own. */
 	memset(d.in, 0, sizeof(d.in));
-	row(69, "a key", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
+	row(69, "a key", !driver_mkey(&d, 1, false, 0, 0, 2, &r.key));
 	row(70, "a program's queue pair", again(5, a, b));
 	cx_qp_get(d.dev, a)->privileged = false;
-	memset(w, 0, 256);
-	driver_control(w, a, 0, CX_OP_UMR, 144);
-	wire_store(w + 12, 4, key);
-	w[16] = 0x80;
-	wire_store(w + 20, 2, 1);
-	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 29);
-	cx_set(w + 64, mkc, len, 100);
-	driver_posted(&d, 5, a, 3);
+	i = 0;
+	driver_umr(&d, &r, 5, a, &i);
 	row(71, "may not register physical pages", driver_failed(driver_poll(&d), false, 0x06));
 	/* The CQ is not polled from here on. */
 	row(72, "again", again(5, a, b));
