@@ -91,7 +91,7 @@ int cx_buf_read(struct connectx *d, struct cx_buf *b, u64 off, void *dst, u32 le
 	return 0;
 }
 
-bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value)
+int cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value)
 {
 	__be32 v;
 
@@ -100,12 +100,12 @@ bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value)
 		r->map = r->addr % 8 ? NULL : vfio_dma(d->vfio, r->addr, 8, false);
 		if (!r->map) {
 			cx_count(d, CX_CTR_BAD_DMA);
-			return false;
+			return vfio_bus_master(d->vfio) ? -EFAULT : -EAGAIN;
 		}
 	}
 	v = __atomic_load_n((__be32 *)(void *)r->map + n, __ATOMIC_ACQUIRE);
 	*value = be32_to_cpu(v);
-	return true;
+	return 0;
 }
 
 static int guest_move(struct connectx *d, const struct hca_dma_seg *seg, u32 n, bool write)

@@ -263,8 +263,11 @@ void cx_buf_destroy(struct connectx *d, struct cx_buf *b);
 /* Returns @len bytes at @off, within one page; NULL: beyond the queue, or not mapped. */
 u8 *cx_buf_at(struct connectx *d, struct cx_buf *b, u64 off, u32 len);
 int cx_buf_read(struct connectx *d, struct cx_buf *b, u64 off, void *dst, u32 len);
-/* Reads counter @n of a doorbell record. False: not mapped. */
-bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value);
+/*
+ * Reads counter @n of a doorbell record. 0; -EFAULT: it is not in memory, which is an error of its queue, since nobody
+ * would learn that requests are not executed; -EAGAIN: without Bus Master Enable the adapter reads nothing.
+ */
+int cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value);
 bool cx_pages_left(const struct connectx *d, u64 n);
 extern const struct hca_dma_ops cx_dma;
 
@@ -378,7 +381,7 @@ int cx_recv_pull(void *fe, struct hca_recv_wr *wr);
  * -EINVAL: malformed.
  */
 int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index);
-/* As hca_wq_ops; -EFAULT: the doorbell record is not in memory. */
+/* As hca_wq_ops, or the error of cx_record_read(). */
 int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx_record *r, u32 max_sge,
 	       struct hca_recv_wr *wr);
 void cx_wq_reset(void *fe);

@@ -93,7 +93,7 @@ static enum cq_error cq_put(struct connectx *d, struct cx_cq *cq, struct cqe *e,
 	u32 ci;
 
 	if (!cq->ignore_overrun) {
-		if (!cx_record_read(d, &cq->record, 0, &ci))
+		if (cx_record_read(d, &cq->record, 0, &ci))
 			return CQ_ACCESS_VIOLATION;
 		if (((cq->pi - ci) & INDEX) >= BIT(cq->log_size))
 			return CQ_OVERRUN;
@@ -342,7 +342,7 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	struct cqe e = { 0 };
 	int err = verbs_cq_check(&d->verbs, BIT(log_size));
 
-	if (!err && !cq->ignore_overrun && cx_record_read(d, &cq->record, 0, &ci) &&
+	if (!err && !cq->ignore_overrun && !cx_record_read(d, &cq->record, 0, &ci) &&
 	    ((cq->pi - ci) & INDEX) >= BIT(log_size))
 		err = CX_BAD_SIZE;
 	if (!err)

@@ -52,7 +52,7 @@ u32 cx_qps_poll(struct connectx *d)
 	u32 n = 0, producer;
 
 	list_for_each_safe (qp, tmp, &d->polled, polled) {
-		if (!cx_record_read(d, &qp->record, 1, &producer)) {
+		if (cx_record_read(d, &qp->record, 1, &producer)) {
 			qp_unpoll(d, qp);
 			continue;
 		}

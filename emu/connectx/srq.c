@@ -6,24 +6,14 @@
 
 #define ARM_SRQ 1 /* modifier of ARM_RQ */
 
-/* As for a queue pair whose doorbell record is not in memory. */
-static void record_unreadable(struct cx_srq *srq)
-{
-	const struct verbs *v = srq->srq.verbs;
-
-	if (vfio_bus_master(cx_of(v)->vfio))
-		hca_srq_catastrophic(v->ctx, srq->srq.srqn);
-}
-
 static int srq_next(void *fe, struct hca_recv_wr *wr)
 {
 	struct cx_srq *srq = fe;
 	int got = cx_rq_take(cx_of(srq->srq.verbs), &srq->rq, &srq->buf, &srq->record, srq->srq.max_sge, wr);
 
-	if (got != -EFAULT)
-		return got;
-	record_unreadable(srq);
-	return 0;
+	if (got == -EFAULT)
+		hca_srq_catastrophic(srq->srq.verbs->ctx, srq->srq.srqn);
+	return got == -EFAULT || got == -EAGAIN ? 0 : got;
 }
 
 /* Whether the limit is reached is unknown without the record. */
@@ -31,11 +21,11 @@ u32 cx_srq_posted(void *fe)
 {
 	struct cx_srq *srq = fe;
 	u32 posted;
+	int err = cx_record_read(cx_of(srq->srq.verbs), &srq->record, 0, &posted);
 
-	if (cx_record_read(cx_of(srq->srq.verbs), &srq->record, 0, &posted))
-		return (u16)(posted - srq->rq.count);
-	record_unreadable(srq);
-	return UINT32_MAX;
+	if (err == -EFAULT)
+		hca_srq_catastrophic(srq->srq.verbs->ctx, srq->srq.srqn);
+	return err ? UINT32_MAX : (u16)(posted - srq->rq.count);
 }
 
 const struct hca_wq_ops cx_srq_wq_ops = { .next_recv = srq_next };

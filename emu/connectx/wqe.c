@@ -100,28 +100,20 @@ static const void *take(struct cursor *c, u32 n)
 	return p;
 }
 
-/*
- * The queue pair's doorbell record is not in memory: nobody would learn that its requests are not executed. Without Bus
- * Master Enable the adapter reads nothing, and they wait.
- */
-static void record_unreadable(struct cx_qp *qp)
-{
-	if (vfio_bus_master(cx_of(qp->qp.verbs)->vfio))
-		verbs_qp_catastrophic(&qp->qp);
-}
-
 int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 {
 	struct connectx *d = cx_of(qp->qp.verbs);
 	u32 blocks, mask = BIT(qp->log_sq) - 1, i, producer, size;
 	u16 posted;
+	int err;
 
 	if (!qp->uar || !qp->buf.npages)
 		return 0;
-	if (!cx_record_read(d, &qp->record, 1, &producer)) {
-		record_unreadable(qp);
+	err = cx_record_read(d, &qp->record, 1, &producer);
+	if (err == -EFAULT)
+		verbs_qp_catastrophic(&qp->qp);
+	if (err)
 		return 0;
-	}
 	posted = (u16)((u16)producer - qp->sq_next);
 	if (!posted)
 		return 0;
@@ -368,12 +360,14 @@ int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx
 {
 	u32 mask = BIT(rq->log_size) - 1, size = BIT(rq->log_stride), at, posted;
 	u8 wqe[(HCA_MAX_SGE + 2) * DS] __attribute__((aligned(8)));
+	int err;
 
 	wr->num_sge = 0;
 	if (!b->npages)
 		return 0;
-	if (!cx_record_read(d, r, 0, &posted))
-		return -EFAULT;
+	err = cx_record_read(d, r, 0, &posted);
+	if (err)
+		return err;
 	if ((u16)posted == rq->count)
 		return 0;
 	size = min(size, (u32)sizeof(wqe));
@@ -410,10 +404,9 @@ int cx_recv_pull(void *fe, struct hca_recv_wr *wr)
 	if (!qp->has_rq)
 		return 0;
 	got = cx_rq_take(cx_of(qp->qp.verbs), &qp->rq, &qp->buf, &qp->record, qp->qp.max_recv_sge, wr);
-	if (got != -EFAULT)
-		return got;
-	record_unreadable(qp);
-	return 0;
+	if (got == -EFAULT)
+		verbs_qp_catastrophic(&qp->qp);
+	return got == -EFAULT || got == -EAGAIN ? 0 : got;
 }
 
 void cx_wq_reset(void *fe)
