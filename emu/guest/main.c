@@ -161,6 +161,10 @@ static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 	case IB_EVENT_SRQ_LIMIT_REACHED:
 		srq_event(dev, &ev, e->number);
 		break;
+	case IB_EVENT_DEVICE_FATAL:
+		if (READ_ONCE(dev->registered))
+			ib_dispatch_event(&ev);
+		break;
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:

@@ -59,3 +59,14 @@ def test_ipoib_across_a_restart_of_the_manager(shared_fabric, guests):
     b.run("ip neigh flush dev ib0")
     b.wait("ping -c 1 -W 2 10.0.0.1", what="ARP by the new group")
     b.wait("ping -c 1 -W 2 10.0.0.7", what="a host that was not talked to before")
+
+
+def test_a_fatal_error_of_the_device(shared_fabric, guests):
+    """A program gets the event, which is of no port."""
+    a, _ = guests
+    watch = a.start("ibv_asyncwatch", "watch")
+    a.wait("grep -q 'async event' /tmp/watch.log", what="ibv_asyncwatch")
+    with shared_fabric.fault("h1", "event", name="DEVICE_FATAL", expect=False):
+        a.wait("grep -q IBV_EVENT_DEVICE_FATAL /tmp/watch.log", 30, what="the event")
+    watch.kill()
+    a.wait_ib0()
