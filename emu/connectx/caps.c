@@ -223,8 +223,10 @@ int cx_query_vport(struct connectx *d, const struct cx_cmd *c)
 	u8 *v = cx_ptr(c->out, query_hca_vport_context_out, hca_vport_context);
 
 	cx_set(v, hca_vport_context, has_smi, 1);
-	cx_set(v, hca_vport_context, vport_state, a->state);
 	cx_set(v, hca_vport_context, port_physical_state, a->phys_state);
+	cx_set(v, hca_vport_context, port_state, a->state);
+	cx_set(v, hca_vport_context, vport_state, a->state);
+	cx_set(v, hca_vport_context, system_image_guid, hca_sys_image_guid(d->cfg.hca));
 	cx_set(v, hca_vport_context, port_guid, w->port_guid);
 	cx_set(v, hca_vport_context, node_guid, hca_node_guid(d->cfg.hca));
 	cx_set(v, hca_vport_context, cap_mask1, a->cap_mask);

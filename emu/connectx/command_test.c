@@ -30,6 +30,12 @@ static void commands(void)
 	row(130, "an ISSI that QUERY_ISSI does not report", driver_command(&d, 0x10b, 0, 16, 16) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
 	row(144, "INIT_HCA", !driver_command(&d, 0x102, 0, 16, 16));
+	row(24, "the virtual port's state and GUIDs",
+	    !driver_command(&d, 0x762, 0, 16, CX_BYTES_query_hca_vport_context_out) &&
+		    cx_get(d.out + 16, hca_vport_context, port_state) == 4 &&
+		    cx_get(d.out + 16, hca_vport_context, vport_state) == 4 &&
+		    cx_get(d.out + 16, hca_vport_context, node_guid) == 0x1234 &&
+		    cx_get(d.out + 16, hca_vport_context, system_image_guid) == 0x1235);
 	cx_set(d.in, mad_ifc_in, port, 1);
 	d.in[17] = 1;
 	d.in[19] = 1;

@@ -78,7 +78,9 @@ static const struct wire_port_ops driver_port_ops = { .send = driver_send,
 static inline int driver_create(struct driver *d)
 {
 	struct wire_port *ports[1] = { &d->port };
-	struct hca_config cfg = { .name = "t", .node_guid = 0x1234, .nports = 1, .ports = ports, .seed = 7 };
+	struct hca_config cfg = {
+		.name = "t", .node_guid = 0x1234, .sys_image_guid = 0x1235, .nports = 1, .ports = ports, .seed = 7
+	};
 	struct connectx_config cc = { .name = "t", .port = 1, .local_mad = driver_local_mad, .arg = d };
 
 	memset(d, 0, sizeof(*d));

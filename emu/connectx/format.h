@@ -187,7 +187,9 @@
 	F(query_hca_vport_context_out, hca_vport_context, 0x80, 4096)      \
 	F(hca_vport_context, has_smi, 0x101, 1)                            \
 	F(hca_vport_context, port_physical_state, 0x110, 4)                \
+	F(hca_vport_context, port_state, 0x118, 4)                         \
 	F(hca_vport_context, vport_state, 0x11c, 4)                        \
+	F(hca_vport_context, system_image_guid, 0x140, 64)                 \
 	F(hca_vport_context, port_guid, 0x180, 64)                         \
 	F(hca_vport_context, node_guid, 0x1c0, 64)                         \
 	F(hca_vport_context, cap_mask1, 0x200, 32)                         \
