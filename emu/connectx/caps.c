@@ -52,7 +52,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, log_max_srq_sz), log_of(caps->max_srq_wr) },
 		{ CX_FIELD(cmd_hca_cap, log_max_cq), log_of(caps->max_cq) },
 		{ CX_FIELD(cmd_hca_cap, log_max_cq_sz), log_of(caps->max_cqe) },
-		{ CX_FIELD(cmd_hca_cap, log_max_eq), log_of(CX_EQS) },
+		{ CX_FIELD(cmd_hca_cap, log_max_eq), log_of(CX_EQS - 1) },
 		{ CX_FIELD(cmd_hca_cap, log_max_eq_sz), 22 },
 		{ CX_FIELD(cmd_hca_cap, log_max_mkey), log_of(caps->max_mr) },
 		{ CX_FIELD(cmd_hca_cap, log_max_mrw_sz), 40 },

@@ -574,7 +574,7 @@ static void command_serve(struct connectx *d, u32 index)
 {
 	u64 at = d->command_queue + index * sizeof(struct entry);
 	struct cx_eq *eq = cx_eq_of_type(d, CX_EVENT_COMMAND);
-	u32 eqn = eq ? eq->eqn : CX_EQS;
+	u32 eqn = eq ? eq->eqn : 0;
 	bool waited = d->waited & BIT(index);
 	u8 fault_status = CX_OK;
 	enum delivery how;
@@ -609,7 +609,7 @@ static void command_serve(struct connectx *d, u32 index)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	vfio_dma_write(d->vfio, at + sizeof(e) - 1, &e.status_owner, 1);
 	/* The command may have destroyed the event queue. The driver polls for the command that creates it. */
-	if (eqn < CX_EQS && d->eq[eqn] && d->eq[eqn] == eq)
+	if (eq && d->eq[eqn] == eq)
 		cx_event_command(d, eq, BIT(index));
 }
 

@@ -11,7 +11,7 @@
 #include "emu/vfio/vfio.h"
 
 #define CX_VECTORS   32
-#define CX_EQS       32
+#define CX_EQS       33         /* numbers of event queues, of which 0 is none */
 #define CX_PAGES_MAX (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
 /* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
 #define CX_OWN_QPNS    0x40

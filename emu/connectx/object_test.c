@@ -5,6 +5,24 @@
  */
 #include "emu/connectx/frame.h"
 
+/* As many event queues as the capabilities say, and a CQ of the last one. */
+static void event_queues(void)
+{
+	u32 first, eqn = 0, cqn, n = 1;
+
+	row(90, "an event queue", !driver_start(&d));
+	first = d.eqn;
+	while (!driver_eq(&d, &eqn)) {
+		d.eqn = eqn;
+		n++;
+	}
+	row(91, "and all others", !driver_cq(&d, LOG_CQ, &cqn) && !driver_command_on(&d, 0x401, cqn));
+	d.eqn = first;
+	row(92, "are what the capabilities say",
+	    !driver_command(&d, 0x100, 1, 16, CX_BYTES_query_hca_cap_out) &&
+		    n == 1u << cx_get(cx_ptr(d.out, query_hca_cap_out, capability), cmd_hca_cap, log_max_eq));
+}
+
 /* A queue pair, its CQ, and what they are of. */
 static void in_use(void)
 {
@@ -257,4 +275,4 @@ static void refused(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
-PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, large_uars)
+PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, event_queues, large_uars)
