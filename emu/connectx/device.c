@@ -314,10 +314,13 @@ void cx_resume_later(struct connectx *d)
 
 /* ---- start and stop ---- */
 
+/* Numbers for as many objects as an HCA has, and for the queue pairs that it does not count. */
+#define OBJECTS 0x1ffff
+
 static void tables_init(struct connectx *d)
 {
-	verbs_init(&d->verbs, &cx_verbs_ops, d->cfg.hca, 1, 0xffff);
-	table_init(&d->qpns, 0, 0x1ffff);
+	verbs_init(&d->verbs, &cx_verbs_ops, d->cfg.hca, 1, OBJECTS);
+	table_init(&d->qpns, 0, OBJECTS);
 	table_init(&d->counter_sets, 1, 255);
 }
 

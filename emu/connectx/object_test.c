@@ -23,6 +23,16 @@ static void event_queues(void)
 		    n == 1u << cx_get(cx_ptr(d.out, query_hca_cap_out, capability), cmd_hca_cap, log_max_eq));
 }
 
+/* The limits that a driver finds are those of the HCA, for each of whose objects there must be a number. */
+static void numbers(void)
+{
+	const struct hca_caps *caps = hca_caps(d.hca);
+
+	row(93, "a number for each object",
+	    d.dev->verbs.cqs.last >= caps->max_cq && d.dev->verbs.srqs.last >= caps->max_srq &&
+		    d.dev->verbs.qps.last >= caps->max_qp + CX_OWN_QPNS);
+}
+
 /* A queue pair, its CQ, and what they are of. */
 static void in_use(void)
 {
@@ -275,4 +285,4 @@ static void refused(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
-PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, event_queues, large_uars)
+PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, event_queues, numbers, large_uars)
