@@ -50,6 +50,34 @@ static void commands(void)
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
 }
 
+/* The function's port is 1 for the driver, and 2 at its host: in MADs that name it, whose modifier may have other bits. */
+static void port_of_host(void)
+{
+	static const struct {
+		u16 attr;
+		u32 modifier, at_host;
+	} mads[] = {
+		{ 0x15, 1, 2 }, /* PortInfo */
+		{ 0x15, 0x80000001, 0x80000002 },
+		{ 0xff90, 1, 2 }, /* MLNXExtendedPortInfo */
+		{ 0x14, 1, 1 },   /* GUIDInfo, block 1 */
+	};
+	u32 i;
+
+	d.dev->cfg.port = 2;
+	for (i = 0; i < ARRAY_SIZE(mads); i++) {
+		memset(d.in, 0, sizeof(d.in));
+		cx_set(d.in, mad_ifc_in, port, 1);
+		d.in[16] = d.in[17] = d.in[18] = d.in[19] = 1;
+		wire_store(d.in + 16 + 16, 2, mads[i].attr);
+		wire_store(d.in + 16 + 20, 4, mads[i].modifier);
+		row(25, "a MAD of the function's port",
+		    !driver_command(&d, 0x50d, 1, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) &&
+			    d.modifier == mads[i].at_host && wire_load(d.out + 16 + 20, 4) == mads[i].modifier);
+	}
+	d.dev->cfg.port = 1;
+}
+
 /* Commands on another port, virtual port or function than the driver's own, after the same of its own. */
 static void selectors(void)
 {
@@ -158,4 +186,4 @@ static void capabilities(void)
 	row(135, "end with the guest, too", !d.port.attr.cap_mask);
 }
 
-PARTS(commands, selectors, invalid_entries, capabilities)
+PARTS(commands, port_of_host, selectors, invalid_entries, capabilities)

@@ -28,6 +28,7 @@ struct driver {
 	bool offload;    /* and have LSO and checksum offload */
 	u32 eqn, cqn, pdn, uar, lkey;
 	u32 eqe, cqe; /* index of the next entry */
+	u32 modifier; /* attribute modifier of the last MAD */
 };
 
 static inline int driver_send(struct wire_port *port, struct wire_packet *p)
@@ -55,6 +56,7 @@ static inline void driver_deliver(struct loop_task *t, struct now now)
 /* Its M_Key is 1. */
 static inline int driver_local_mad(void *arg, u8 port, u8 *mad, bool ignore_mkey)
 {
+	((struct driver *)arg)->modifier = (u32)wire_load(mad + 20, 4);
 	if (!ignore_mkey && wire_load(mad + 24, 8) != 1)
 		return 0;
 	mad[3] |= 0x80;

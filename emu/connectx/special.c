@@ -70,12 +70,13 @@ const struct verbs_special_ops cx_special_ops = {
 static void mad_set_port(u8 *mad, u8 from, u8 to)
 {
 	u8 *data = mad + MAD_GMP_DATA;
-	u64 attr = wire_get(mad, MAD_ATTR_ID);
+	u64 attr = wire_get(mad, MAD_ATTR_ID), modifier = wire_get(mad, MAD_ATTR_MOD);
 
 	switch (wire_get(mad, MAD_CLASS)) {
 	case MAD_CLASS_SUBN_LID:
-		if (attr == SMP_ATTR_PORT_INFO && wire_get(mad, MAD_ATTR_MOD) == from)
-			wire_set(mad, MAD_ATTR_MOD, to);
+		if ((attr == SMP_ATTR_PORT_INFO || attr == SMP_ATTR_MLNX_EXT_PORT_INFO) &&
+		    (modifier & PORTINFO_MOD_PORT_MASK) == from)
+			wire_set(mad, MAD_ATTR_MOD, (modifier & ~(u64)PORTINFO_MOD_PORT_MASK) | to);
 		break;
 	case MAD_CLASS_PERF:
 		if (attr != PMA_ATTR_CLASS_PORT_INFO && wire_get(data, PMA_PORT_SELECT) == from)
