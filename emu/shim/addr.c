@@ -6,11 +6,16 @@
  * resolves. Each address belongs to a network interface of its host (netdev.c).
  */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "emu/shim/shim.h"
 
@@ -24,8 +29,11 @@ struct pair {
 	char netdev[IF_NAMESIZE];
 };
 
-static struct pair *pairs;
-static size_t npairs;
+struct addresses {
+	size_t n, size; /* size: bytes of memory */
+	struct pair pair[];
+};
+static struct addresses none, *addresses; /* NULL: not read yet; never changed afterwards */
 
 /* The program may have changed it, or removed it from its environment, since the addresses were read. */
 static const char *own_host(void)
@@ -46,55 +54,96 @@ struct in6_addr shim_addr_v4_mapped(const void *v4)
 	return a;
 }
 
-static void addr_add(struct pair p, const char *fabric, const char *loopback)
+/* A line: host, address, loopback address, prefix length, interface. */
+static bool pair_parse(struct pair *p, const char *line)
 {
+	char fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
 	struct in_addr v4;
-	struct pair *grown;
 
-	if (inet_pton(AF_INET, fabric, &v4) == 1)
-		p.fabric = shim_addr_v4_mapped(&v4);
-	else if (inet_pton(AF_INET6, fabric, &p.fabric) != 1)
-		return;
-	if (inet_pton(AF_INET, loopback, &p.loopback) != 1)
-		return;
-	grown = realloc(pairs, (npairs + 1) * sizeof(*pairs));
-	if (!grown)
-		return;
-	pairs = grown;
-	pairs[npairs++] = p;
+	if (sscanf(line, "%64s %46s %16s %u %15s", p->host, fabric, loop, &p->len, p->netdev) != 5 ||
+	    inet_pton(AF_INET, loop, &p->loopback) != 1)
+		return false;
+	if (inet_pton(AF_INET, fabric, &v4) != 1)
+		return inet_pton(AF_INET6, fabric, &p->fabric) == 1;
+	p->fabric = shim_addr_v4_mapped(&v4);
+	return true;
 }
 
-/* Reads the file of addresses. A line: host, address, loopback address, prefix length, interface. */
-static void addr_read(void)
+static void *memory_get(size_t len)
 {
-	char path[SHIM_PATH_MAX], line[256], fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
-	struct pair p;
-	FILE *f;
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!shim_active())
-		return;
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Returns the lines of @text, which it changes. NULL: out of memory. */
+static struct addresses *addresses_parse(char *text)
+{
+	struct addresses *a;
+	size_t size = sizeof(*a);
+	char *end;
+
+	for (end = text; (end = strchr(end, '\n')); end++)
+		size += sizeof(a->pair[0]);
+	a = memory_get(size);
+	if (a)
+		a->size = size;
+	for (; a && (end = strchr(text, '\n')); text = end + 1) {
+		*end = '\0';
+		a->n += pair_parse(&a->pair[a->n], text);
+	}
+	return a;
+}
+
+/* Reads the file of addresses. NULL: it cannot be read now. */
+static struct addresses *addresses_read(void)
+{
+	char path[SHIM_PATH_MAX], *text = NULL;
+	struct addresses *a = NULL;
+	size_t size = 0, have = 0;
+	struct stat st;
+	ssize_t n;
+	int fd;
+
 	snprintf(path, sizeof(path), "%s/addresses", getenv("MUSLIN_TREE"));
-	f = REAL(fopen)(path, "re");
-	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%64s %46s %16s %u %15s", p.host, fabric, loop, &p.len, p.netdev) == 5)
-			addr_add(p, fabric, loop);
-	fclose(f);
+	fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? &none : NULL;
+	if (!shim_fstat(fd, &st)) {
+		size = (size_t)st.st_size;
+		text = memory_get(size + 1);
+	}
+	while (text && have < size && (n = REAL(read)(fd, text + have, size - have)) > 0)
+		have += (size_t)n;
+	REAL(close)(fd);
+	if (text && have == size)
+		a = addresses_parse(text);
+	if (text)
+		munmap(text, size + 1);
+	return a;
 }
 
-static void addr_load(void)
+/*
+ * Handlers of signals may call connect() and the like, and so may a child of a program with threads, where no lock of another thread is ever
+ * released: so the file is read without a lock, stdio and malloc(). Threads that read it at the same time keep the first result.
+ */
+static const struct addresses *addresses_get(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool done;
+	struct addresses *a = __atomic_load_n(&addresses, __ATOMIC_ACQUIRE), *first = NULL;
+	int cancel, saved = errno;
 
-	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
-		return;
-	pthread_mutex_lock(&lock);
-	if (!done)
-		addr_read();
-	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
+	if (a)
+		return a;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	a = shim_active() ? addresses_read() : &none;
+	if (a && !__atomic_compare_exchange_n(&addresses, &first, a, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (a != &none)
+			munmap(a, a->size);
+		a = first;
+	}
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
+	return a ? a : &none;
 }
 
 struct in6_addr shim_addr_v6(const struct sockaddr *sa)
@@ -124,12 +173,12 @@ static void set_loopback(struct sockaddr *sa, uint32_t loopback)
 
 static const struct pair *pair_of_v6(const struct in6_addr *a)
 {
+	const struct addresses *all = addresses_get();
 	size_t i;
 
-	addr_load();
-	for (i = 0; i < npairs; i++)
-		if (!memcmp(&pairs[i].fabric, a, sizeof(*a)))
-			return &pairs[i];
+	for (i = 0; i < all->n; i++)
+		if (!memcmp(&all->pair[i].fabric, a, sizeof(*a)))
+			return &all->pair[i];
 	return NULL;
 }
 
@@ -163,15 +212,15 @@ bool shim_addr_other(const struct sockaddr *sa, socklen_t len)
 
 bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr)
 {
+	const struct addresses *all = addresses_get();
 	bool v4;
 	size_t i;
 
-	addr_load();
-	for (i = 0; i < npairs; i++) {
-		v4 = IN6_IS_ADDR_V4MAPPED(&pairs[i].fabric);
-		if (strcmp(pairs[i].host, name) || (family == AF_INET6 && v4) || (family == AF_INET && !v4))
+	for (i = 0; i < all->n; i++) {
+		v4 = IN6_IS_ADDR_V4MAPPED(&all->pair[i].fabric);
+		if (strcmp(all->pair[i].host, name) || (family == AF_INET6 && v4) || (family == AF_INET && !v4))
 			continue;
-		*addr = pairs[i].fabric;
+		*addr = all->pair[i].fabric;
 		return true;
 	}
 	return false;
@@ -186,14 +235,14 @@ const char *shim_addr_name(const struct in6_addr *addr)
 
 bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, unsigned int *len)
 {
+	const struct addresses *all = addresses_get();
 	size_t i;
 
-	addr_load();
-	for (i = 0; i < npairs; i++) {
-		if (strcmp(pairs[i].host, own_host()) || strcmp(pairs[i].netdev, netdev) || n--)
+	for (i = 0; i < all->n; i++) {
+		if (strcmp(all->pair[i].host, own_host()) || strcmp(all->pair[i].netdev, netdev) || n--)
 			continue;
-		*addr = pairs[i].fabric;
-		*len = pairs[i].len;
+		*addr = all->pair[i].fabric;
+		*len = all->pair[i].len;
 		return true;
 	}
 	return false;
@@ -201,16 +250,16 @@ bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, un
 
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4)
 {
+	const struct addresses *all = addresses_get();
 	const char *host = own_host();
 	size_t i;
 
-	addr_load();
-	for (i = 0; i < npairs; i++) {
-		if (v4_mapped(&pairs[i]) != v4 || strcmp(pairs[i].host, host))
+	for (i = 0; i < all->n; i++) {
+		if (v4_mapped(&all->pair[i]) != v4 || strcmp(all->pair[i].host, host))
 			continue;
 		memset(to, 0, sizeof(*to));
 		to->ss_family = family;
-		set_loopback((struct sockaddr *)to, pairs[i].loopback);
+		set_loopback((struct sockaddr *)to, all->pair[i].loopback);
 		return true;
 	}
 	return false;
@@ -219,27 +268,29 @@ bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4)
 /* Finds the pair of a loopback address: of the addresses that have the same one, the first of the family. */
 static const struct pair *pair_of_loopback(uint32_t loopback, bool v4)
 {
+	const struct addresses *all = addresses_get();
 	const struct pair *found = NULL;
 	size_t i;
 
-	addr_load();
-	for (i = 0; i < npairs; i++) {
-		if (pairs[i].loopback != loopback)
+	for (i = 0; i < all->n; i++) {
+		if (all->pair[i].loopback != loopback)
 			continue;
-		if (v4_mapped(&pairs[i]) == v4)
-			return &pairs[i];
-		found = found ? found : &pairs[i];
+		if (v4_mapped(&all->pair[i]) == v4)
+			return &all->pair[i];
+		found = found ? found : &all->pair[i];
 	}
 	return found;
 }
 
 static const struct pair *v4_pair_beside(const struct pair *p)
 {
+	const struct addresses *all = addresses_get();
 	size_t i;
 
-	for (i = 0; i < npairs; i++)
-		if (v4_mapped(&pairs[i]) && !strcmp(pairs[i].host, p->host) && !strcmp(pairs[i].netdev, p->netdev))
-			return &pairs[i];
+	for (i = 0; i < all->n; i++)
+		if (v4_mapped(&all->pair[i]) && !strcmp(all->pair[i].host, p->host) &&
+		    !strcmp(all->pair[i].netdev, p->netdev))
+			return &all->pair[i];
 	return NULL;
 }
 

@@ -234,18 +234,17 @@ struct if_nameindex *if_nameindex(void)
 
 #define INET6_MAX 65536 /* bytes of the file */
 
-static int inet6_fd = -1;
-
-static void inet6_line(const struct in6_addr *a, const char *name, unsigned int index, unsigned int len)
+static void inet6_line(int fd, const struct in6_addr *a, const char *name, unsigned int index, unsigned int len)
 {
 	unsigned int scope = IN6_IS_ADDR_LOOPBACK(a) ? SCOPE_HOST : IN6_IS_ADDR_LINKLOCAL(a) ? SCOPE_LINK : 0, i;
 
 	for (i = 0; i < sizeof(a->s6_addr); i++)
-		dprintf(inet6_fd, "%02x", a->s6_addr[i]);
-	dprintf(inet6_fd, " %02x %02x %02x %02x %8s\n", index, len, scope, PERMANENT, name);
+		dprintf(fd, "%02x", a->s6_addr[i]);
+	dprintf(fd, " %02x %02x %02x %02x %8s\n", index, len, scope, PERMANENT, name);
 }
 
-static void inet6_make(void)
+/* Returns a private descriptor of the file, or one below 0. */
+static int inet6_make(void)
 {
 	struct shim_netdev dev[SHIM_NETDEVS];
 	size_t n = shim_netdev_list(dev), i, j;
@@ -253,32 +252,35 @@ static void inet6_make(void)
 	struct in6_addr a;
 	unsigned int len;
 
+	fd = fd < 0 ? fd : shim_private_add(fd);
 	if (fd < 0)
-		return;
-	inet6_fd = shim_private_add(fd);
-	if (inet6_fd < 0)
-		return;
-	inet6_line(&in6addr_loopback, LOOPBACK, REAL(if_nametoindex)(LOOPBACK), 128);
+		return fd;
+	inet6_line(fd, &in6addr_loopback, LOOPBACK, REAL(if_nametoindex)(LOOPBACK), 128);
 	for (i = 0; i < n; i++)
 		for (j = 0; shim_addr_of_netdev(dev[i].name, j, &a, &len); j++)
 			if (!IN6_IS_ADDR_V4MAPPED(&a))
-				inet6_line(&a, dev[i].name, dev[i].index, len);
+				inet6_line(fd, &a, dev[i].name, dev[i].index, len);
+	return fd;
 }
 
+/* Without a lock, as the addresses of addr.c: threads that make the file at the same time keep the first one. */
 bool shim_netdev_inet6(char *buf)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool made;
-	int saved = errno;
+	static int made = -1;
+	int fd = __atomic_load_n(&made, __ATOMIC_ACQUIRE), first = -1, cancel, saved = errno;
 
-	pthread_mutex_lock(&lock);
-	if (!made)
-		inet6_make();
-	made = true;
-	pthread_mutex_unlock(&lock);
+	if (fd < 0) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		fd = inet6_make();
+		if (fd >= 0 &&
+		    !__atomic_compare_exchange_n(&made, &first, fd, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			shim_private_close(fd);
+			fd = first;
+		}
+		pthread_setcancelstate(cancel, NULL);
+	}
 	errno = saved;
-	return inet6_fd >= 0 && shim_private(inet6_fd) &&
-	       snprintf(buf, SHIM_PATH_MAX, "/proc/self/fd/%d", inet6_fd) > 0;
+	return fd >= 0 && shim_private(fd) && snprintf(buf, SHIM_PATH_MAX, "/proc/self/fd/%d", fd) > 0;
 }
 
 /* ioctl() requests on sockets, netdevice(7) */

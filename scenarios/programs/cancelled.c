@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Threads that are cancelled in a call: what the call has locked or opened is released. Prints "KIND: ok" for
- * "events" (threads that wait for an event of rdma_cm), "registrations" and "completions".
+ * "events" (threads that wait for an event of rdma_cm), "registrations", "completions", "addresses" (connect()) and
+ * "interfaces" (a file that lists them).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -70,6 +71,33 @@ static void *wait_for_registration(void *arg)
 	return NULL;
 }
 
+static void connect_to_nothing(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(1),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	check(connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno == ECONNREFUSED, "connect");
+	close(fd);
+}
+
+static void open_interfaces(void)
+{
+	FILE *f = fopen("/proc/net/if_inet6", "re");
+
+	check(f && !fclose(f), "if_inet6");
+}
+
+/* It is cancelled before the call. */
+static void *call_first(void *arg)
+{
+	pthread_barrier_wait(&begun);
+	pthread_cancel(pthread_self());
+	((void (*)(void))arg)();
+	return NULL;
+}
+
 static void *wait_for_completion(void *arg)
 {
 	struct ibv_cq *cq;
@@ -135,13 +163,29 @@ static void completions(void)
 	check(!ibv_destroy_comp_channel(channel) && !!registered(), "ibv_destroy_comp_channel");
 }
 
+static void addresses(void)
+{
+	pthread_join(thread(call_first, connect_to_nothing), NULL);
+	connect_to_nothing();
+}
+
+static void interfaces(void)
+{
+	pthread_join(thread(call_first, open_interfaces), NULL);
+	open_interfaces();
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} kinds[] = { { "events", events }, { "registrations", registrations }, { "completions", completions } };
+	} kinds[] = { { "events", events },
+		      { "registrations", registrations },
+		      { "completions", completions },
+		      { "addresses", addresses },
+		      { "interfaces", interfaces } };
 	size_t i;
 
 	alarm(60); /* a lock that is not released */
