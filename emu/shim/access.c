@@ -16,7 +16,7 @@
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
-#define VECTOR 4096 /* pages of a call of mincore() */
+#define VECTOR 1024 /* pages of a call of mincore() */
 
 static bool is_mapped(uintptr_t start, uintptr_t end, size_t page)
 {

@@ -21,7 +21,8 @@
 
 #include "emu/shim/shim.h"
 
-#define ANSWER_MAX    8192 /* bytes; no command has a longer response */
+#define ANSWER_MAX    2048 /* bytes; no command has a longer response */
+#define OPTION_MAX    2048
 #define EVENT_WAIT_US 1000000
 #define EVENT_POLL_US 100
 #define CLOSE_WAIT_US 100000
@@ -214,21 +215,29 @@ static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
 		memcpy(&r->fd, buf + sizeof(*hdr) + offsetof(struct rdma_ucm_migrate_id, fd), 4);
 }
 
-/* Appends the option value, which is at a pointer in the command. Returns the new length in @to; 0: no such command. */
-static size_t with_option(const void *buf, size_t len, uint8_t *to, size_t room)
+/* Is it a command that has a pointer to the value of an option? @opt: its parameters. */
+static bool has_option(const void *buf, size_t len, struct rdma_ucm_set_option *opt)
 {
 	const struct rdma_ucm_cmd_hdr *hdr = buf;
-	struct rdma_ucm_set_option opt;
 
-	if (len < sizeof(*hdr) + sizeof(opt) || len != sizeof(*hdr) + hdr->in || len > room ||
+	if (len < sizeof(*hdr) + sizeof(*opt) || len != sizeof(*hdr) + hdr->in || len > OPTION_MAX ||
 	    hdr->cmd != RDMA_USER_CM_CMD_SET_OPTION)
-		return 0;
-	memcpy(&opt, hdr + 1, sizeof(opt));
-	if (opt.optlen > room - len || !opt.optval)
-		return 0;
-	memcpy(to, buf, len);
-	memcpy(to + len, (const void *)(uintptr_t)opt.optval, opt.optlen);
-	return len + opt.optlen;
+		return false;
+	memcpy(opt, hdr + 1, sizeof(*opt));
+	return opt->optlen <= OPTION_MAX - len && opt->optval;
+}
+
+/* Appends the value to the command. */
+static ON_LARGE_STACK int call_with_option(struct shim_file *f, struct shim_request *req,
+					   const struct rdma_ucm_set_option *opt)
+{
+	uint8_t both[OPTION_MAX];
+
+	memcpy(both, req->in, req->in_len);
+	memcpy(both + req->in_len, (const void *)(uintptr_t)opt->optval, opt->optlen);
+	req->in = both;
+	req->in_len += opt->optlen;
+	return shim_call(f, req);
 }
 
 static void channel_watch(struct shim_file *parent, int fd)
@@ -275,9 +284,18 @@ static void channel_undo(struct shim_file *f, const uint8_t *out)
 static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len, unsigned int flags)
 {
 	struct reply r = { .fd = -1 };
-	uint8_t out[ANSWER_MAX], value[2048];
+	uint8_t out[ANSWER_MAX];
 	size_t out_len = sizeof(out);
 	int fd = -1, result = shim_file_connect(f);
+	struct shim_request req = { .op = UV_WRITE,
+				    .arg = flags,
+				    .in = buf,
+				    .in_len = len,
+				    .in_fd = &r.fd,
+				    .out = out,
+				    .out_len = &out_len,
+				    .fd = &fd };
+	struct rdma_ucm_set_option opt;
 
 	memset(out, 0, sizeof(uint32_t));
 	if (f->kind == UV_UVERBS && !result)
@@ -286,21 +304,10 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 		verbs_reply(buf, len, &r);
 	else
 		cm_reply(buf, len, &r);
-	if (f->kind == UV_RDMA_CM) {
-		size_t longer = with_option(buf, len, value, sizeof(value));
-
-		buf = longer ? value : buf;
-		len = longer ? longer : len;
-	}
-	if (!result)
-		result = shim_call(f, &(struct shim_request){ .op = UV_WRITE,
-							      .arg = flags,
-							      .in = buf,
-							      .in_len = len,
-							      .in_fd = &r.fd,
-							      .out = out,
-							      .out_len = &out_len,
-							      .fd = &fd });
+	if (!result && f->kind == UV_RDMA_CM && has_option(buf, len, &opt))
+		result = call_with_option(f, &req, &opt);
+	else if (!result)
+		result = shim_call(f, &req);
 	if (result < 0) {
 		if (r.channel && out_len >= sizeof(uint32_t))
 			channel_undo(f, out);

@@ -13,7 +13,7 @@
 
 #include "emu/shim/shim.h"
 
-static int open_path(int dir, const char *path, int flags, mode_t mode)
+static ON_LARGE_STACK int open_translated(int dir, const char *path, int flags, mode_t mode)
 {
 	char buf[SHIM_PATH_MAX];
 	enum uv_kind kind;
@@ -23,6 +23,12 @@ static int open_path(int dir, const char *path, int flags, mode_t mode)
 	if (to == buf && kind != UV_KINDS)
 		return shim_open(kind, unit, flags);
 	return REAL(openat)(dir, to, flags, mode);
+}
+
+static int open_path(int dir, const char *path, int flags, mode_t mode)
+{
+	return shim_may_translate(path) ? open_translated(dir, path, flags, mode)
+					: REAL(openat)(dir, path, flags, mode);
 }
 
 static mode_t mode_arg(int flags, va_list ap)
@@ -74,14 +80,20 @@ OPENAT(openat)
 OPENAT(openat64)
 
 /* Defines @name(@params): calls the libc's function with the translated path @to; @result converts its return value. */
-#define ON_PATH_AT(dir, type, name, params, args, result)                  \
-	type name params;                                                  \
-	type name params                                                   \
-	{                                                                  \
-		char buf[SHIM_PATH_MAX];                                   \
-		const char *to = shim_look_at(dir, path, buf, NULL, NULL); \
-                                                                           \
-		return result(REAL(name) args);                            \
+#define ON_PATH_AT(dir, type, name, params, args, result)                                       \
+	type name params;                                                                       \
+	static ON_LARGE_STACK type name##_translated params                                     \
+	{                                                                                       \
+		char buf[SHIM_PATH_MAX];                                                        \
+		const char *to = shim_look_at(dir, path, buf, NULL, NULL);                      \
+                                                                                                \
+		return REAL(name) args;                                                         \
+	}                                                                                       \
+	type name params                                                                        \
+	{                                                                                       \
+		const char *to = path;                                                          \
+                                                                                                \
+		return result((shim_may_translate(path) ? name##_translated : REAL(name))args); \
 	}
 #define ON_PATH(type, name, params, args) ON_PATH_AT(AT_FDCWD, type, name, params, args, )
 ON_PATH(FILE *, fopen, (const char *path, const char *mode), (to, mode))

@@ -28,6 +28,12 @@ static dev_t device_number(enum uv_kind kind, unsigned int unit)
 	}
 }
 
+static void stat_as_device(struct stat *st, dev_t number)
+{
+	st->st_mode = DEVICE_MODE;
+	st->st_rdev = number;
+}
+
 static bool device_of(int fd, dev_t *number)
 {
 	struct shim_file *f = shim_file_get(fd);
@@ -38,31 +44,6 @@ static bool device_of(int fd, dev_t *number)
 		*number = device_number(f->kind, f->unit);
 	shim_file_put(f);
 	return device;
-}
-
-/*
- * The file of a call: the translated path, and whether it is a device file; if @path is empty, the descriptor is meant.
- */
-struct subject {
-	char buf[SHIM_PATH_MAX];
-	const char *to;
-	bool device;
-	dev_t number;
-};
-
-/* @fd: directory of a relative path, or the descriptor if @path is empty. */
-static void subject_of(struct subject *s, int fd, const char *path)
-{
-	enum uv_kind kind;
-	unsigned int unit;
-
-	s->to = shim_look_at(fd, path, s->buf, &kind, &unit);
-	s->device = kind != UV_KINDS;
-	if (s->device)
-		s->number = device_number(kind, unit);
-	if (path && *path)
-		return;
-	s->device = device_of(fd, &s->number);
 }
 
 /* Uses the system call: the libc of older images has __xstat(), but no stat(). */
@@ -78,67 +59,98 @@ int shim_fstat(int fd, struct stat *st)
 
 static_assert(sizeof(struct stat) == sizeof(struct stat64), "one system call fills both");
 
-/* Defines @name(@params) with @dir and @flags of the call; @empty: the descriptor that an empty path means. */
-#define STAT(name, params, dir, flags, empty)                                    \
-	int name params;                                                         \
-	int name params                                                          \
-	{                                                                        \
-		struct subject s;                                                \
-		int err;                                                         \
-                                                                                 \
-		subject_of(&s, empty, path);                                     \
-		err = shim_fstatat(dir, s.to, (struct stat *)(void *)st, flags); \
-		if (!err && s.device) {                                          \
-			st->st_mode = DEVICE_MODE;                               \
-			st->st_rdev = s.number;                                  \
-		}                                                                \
-		return err;                                                      \
+static ON_LARGE_STACK int stat_translated(int dir, const char *path, struct stat *st, int flags)
+{
+	char buf[SHIM_PATH_MAX];
+	enum uv_kind kind;
+	unsigned int unit;
+	int err = shim_fstatat(dir, shim_look_at(dir, path, buf, &kind, &unit), st, flags);
+
+	if (!err && kind != UV_KINDS)
+		stat_as_device(st, device_number(kind, unit));
+	return err;
+}
+
+/* @dir: directory of a relative path; if the path is empty, the descriptor that is meant. */
+static int stat_path(int dir, const char *path, struct stat *st, int flags)
+{
+	dev_t number;
+	int err;
+
+	if (shim_may_translate(path))
+		return stat_translated(dir, path, st, flags);
+	err = shim_fstatat(dir, path, st, flags);
+	if (!err && (!path || !*path) && device_of(dir, &number))
+		stat_as_device(st, number);
+	return err;
+}
+
+#define STAT(name, params, dir, flags)                                         \
+	int name params;                                                       \
+	int name params                                                        \
+	{                                                                      \
+		return stat_path(dir, path, (struct stat *)(void *)st, flags); \
 	}
 #define LINK AT_SYMLINK_NOFOLLOW
-STAT(stat, (const char *path, struct stat *st), AT_FDCWD, 0, -1)
-STAT(lstat, (const char *path, struct stat *st), AT_FDCWD, LINK, -1)
-STAT(stat64, (const char *path, struct stat64 *st), AT_FDCWD, 0, -1)
-STAT(lstat64, (const char *path, struct stat64 *st), AT_FDCWD, LINK, -1)
-STAT(fstatat, (int dir, const char *path, struct stat *st, int flags), dir, flags, dir)
-STAT(fstatat64, (int dir, const char *path, struct stat64 *st, int flags), dir, flags, dir)
+STAT(stat, (const char *path, struct stat *st), AT_FDCWD, 0)
+STAT(lstat, (const char *path, struct stat *st), AT_FDCWD, LINK)
+STAT(stat64, (const char *path, struct stat64 *st), AT_FDCWD, 0)
+STAT(lstat64, (const char *path, struct stat64 *st), AT_FDCWD, LINK)
+STAT(fstatat, (int dir, const char *path, struct stat *st, int flags), dir, flags)
+STAT(fstatat64, (int dir, const char *path, struct stat64 *st, int flags), dir, flags)
 
 /* Entry points of an older libc; @ver has only one value on 64-bit machines. */
-STAT(__xstat, (int ver, const char *path, struct stat *st), AT_FDCWD, 0, -1)
-STAT(__lxstat, (int ver, const char *path, struct stat *st), AT_FDCWD, LINK, -1)
-STAT(__xstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, 0, -1)
-STAT(__lxstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, LINK, -1)
-STAT(__fxstatat, (int ver, int dir, const char *path, struct stat *st, int flags), dir, flags, dir)
-STAT(__fxstatat64, (int ver, int dir, const char *path, struct stat64 *st, int flags), dir, flags, dir)
+STAT(__xstat, (int ver, const char *path, struct stat *st), AT_FDCWD, 0)
+STAT(__lxstat, (int ver, const char *path, struct stat *st), AT_FDCWD, LINK)
+STAT(__xstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, 0)
+STAT(__lxstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, LINK)
+STAT(__fxstatat, (int ver, int dir, const char *path, struct stat *st, int flags), dir, flags)
+STAT(__fxstatat64, (int ver, int dir, const char *path, struct stat64 *st, int flags), dir, flags)
 
-#define FSTAT(name, params)                                          \
-	int name params;                                             \
-	int name params                                              \
-	{                                                            \
-		int err = shim_fstat(fd, (struct stat *)(void *)st); \
-		dev_t number;                                        \
-                                                                     \
-		if (!err && device_of(fd, &number)) {                \
-			st->st_mode = DEVICE_MODE;                   \
-			st->st_rdev = number;                        \
-		}                                                    \
-		return err;                                          \
+#define FSTAT(name, params)                                                \
+	int name params;                                                   \
+	int name params                                                    \
+	{                                                                  \
+		int err = shim_fstat(fd, (struct stat *)(void *)st);       \
+		dev_t number;                                              \
+                                                                           \
+		if (!err && device_of(fd, &number))                        \
+			stat_as_device((struct stat *)(void *)st, number); \
+		return err;                                                \
 	}
 FSTAT(fstat, (int fd, struct stat *st))
 FSTAT(fstat64, (int fd, struct stat64 *st))
 FSTAT(__fxstat, (int ver, int fd, struct stat *st))
 FSTAT(__fxstat64, (int ver, int fd, struct stat64 *st))
 
+static void statx_as_device(struct statx *st, dev_t number)
+{
+	st->stx_mode = DEVICE_MODE;
+	st->stx_rdev_major = major(number);
+	st->stx_rdev_minor = minor(number);
+}
+
+static ON_LARGE_STACK int statx_translated(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
+{
+	char buf[SHIM_PATH_MAX];
+	enum uv_kind kind;
+	unsigned int unit;
+	int err = REAL(statx)(dir, shim_look_at(dir, path, buf, &kind, &unit), flags, mask, st);
+
+	if (!err && kind != UV_KINDS)
+		statx_as_device(st, device_number(kind, unit));
+	return err;
+}
+
 int statx(int dir, const char *restrict path, int flags, unsigned int mask, struct statx *restrict st)
 {
-	struct subject s;
+	dev_t number;
 	int err;
 
-	subject_of(&s, dir, path);
-	err = REAL(statx)(dir, s.to, flags, mask, st);
-	if (!err && s.device) {
-		st->stx_mode = DEVICE_MODE;
-		st->stx_rdev_major = major(s.number);
-		st->stx_rdev_minor = minor(s.number);
-	}
+	if (shim_may_translate(path))
+		return statx_translated(dir, path, flags, mask, st);
+	err = REAL(statx)(dir, path, flags, mask, st);
+	if (!err && !*path && device_of(dir, &number))
+		statx_as_device(st, number);
 	return err;
 }

@@ -24,6 +24,8 @@ static const char
 /* Network interfaces; a host without interfaces of its own has the machine's. */
 static const char *const net_prefixes[] = { "/sys/class/net", "/sys/devices/virtual/net" };
 
+#define INET6 "/proc/net/if_inet6"
+
 static const struct {
 	const char *name;
 	enum uv_kind kind;
@@ -107,13 +109,11 @@ static bool has_prefix(const char *path)
 	return false;
 }
 
-/* Returns @path, or in @buf the path without its empty and "." components, which name the same file (path_resolution(7)). */
-static const char *path_shortest(const char *path, char *buf)
+/* Copies to @buf the path without its empty and "." components, which names the same file (path_resolution(7)). */
+static void path_shorten(const char *path, char *buf)
 {
 	size_t n = 0, part;
 
-	if (!strstr(path, "//") && !strstr(path, "/./"))
-		return path;
 	for (; *path; path += part) {
 		part = 1 + strcspn(path + 1, "/");
 		if (path[1] == '/' || (part == 2 && path[1] == '.' && path[2] == '/'))
@@ -124,7 +124,11 @@ static const char *path_shortest(const char *path, char *buf)
 		n += part;
 	}
 	buf[n] = '\0';
-	return buf;
+}
+
+static bool is_short(const char *path)
+{
+	return !strstr(path, "//") && !strstr(path, "/./");
 }
 
 static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
@@ -142,25 +146,48 @@ static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
 	}
 }
 
-static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+/* Returns @buf, or NULL: nothing is to be translated. */
+static const char *path_translate(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+{
+	if (!strcmp(path, INET6) && shim_has_netdevs())
+		return shim_netdev_inet6(buf) ? buf : NULL;
+	if (!has_prefix(path))
+		return NULL;
+	if (dev)
+		device_of(path, dev, unit);
+	return tree_path(path, buf) ? buf : NULL;
+}
+
+static ON_LARGE_STACK const char *path_translate_long(const char *path, char *buf, enum uv_kind *dev,
+						      unsigned int *unit)
 {
 	char room[SHIM_PATH_MAX];
-	const char *file;
+
+	path_shorten(path, room);
+	return path_translate(room, buf, dev, unit);
+}
+
+static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+{
+	const char *to = NULL;
 
 	if (dev) {
 		*dev = UV_KINDS;
 		*unit = 0;
 	}
-	if (!path || path[0] != '/')
-		return path;
-	file = path_shortest(path, room);
-	if (!strcmp(file, "/proc/net/if_inet6") && shim_has_netdevs())
-		return shim_netdev_inet6(buf) ? buf : path;
-	if (!has_prefix(file))
-		return path;
-	if (dev)
-		device_of(file, dev, unit);
-	return tree_path(file, buf) ? buf : path;
+	if (path && path[0] == '/')
+		to = is_short(path) ? path_translate(path, buf, dev, unit) : path_translate_long(path, buf, dev, unit);
+	return to ? to : path;
+}
+
+bool shim_may_translate(const char *path)
+{
+	if (!path)
+		return false;
+	if (path[0] != '/')
+		return !strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4);
+	return !is_short(path) || !strncmp(path, "/sys/", 5) || !strncmp(path, "/dev/infiniband", 15) ||
+	       !strcmp(path, INET6);
 }
 
 /* The daemon updates counters and states when sysfs is read; it creates the tree at the first access. */
@@ -189,16 +216,21 @@ static bool is_root(int dir)
 	       at.st_ino == root.st_ino && at.st_dev == root.st_dev;
 }
 
-const char *shim_look_at(int dir, const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+static ON_LARGE_STACK const char *look_from_root(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
 	char absolute[SHIM_PATH_MAX];
-	const char *to;
+	const char *to = NULL;
 
-	if (!path || (strncmp(path, "sys/", 4) && strncmp(path, "dev/", 4)) || !is_root(dir) ||
-	    snprintf(absolute, sizeof(absolute), "/%s", path) >= (int)sizeof(absolute))
-		return shim_look(path, buf, dev, unit);
-	to = shim_look(absolute, buf, dev, unit);
+	if (snprintf(absolute, sizeof(absolute), "/%s", path) < (int)sizeof(absolute))
+		to = shim_look(absolute, buf, dev, unit);
 	return to == buf ? to : path;
+}
+
+const char *shim_look_at(int dir, const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+{
+	if (path && (!strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4)) && is_root(dir))
+		return look_from_root(path, buf, dev, unit);
+	return shim_look(path, buf, dev, unit);
 }
 
 static bool strip(char *path, const char *root)

@@ -27,3 +27,8 @@ print("END")
 def test_devices_opened_by_a_process(shared_fabric):
     """A context for each thread: the memory of each is copied by a thread of the daemon."""
     assert shared_fabric.run("h1", "/usr/bin/python3", "-c", CONTEXTS) == "END\n"
+
+
+def test_small_stacks(shared_fabric, program):
+    """The preload library has no large buffers on stacks that were large enough without it."""
+    assert shared_fabric.run("h2", program("small_stacks")) == "a thread\na handler of a signal\n"
