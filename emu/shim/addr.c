@@ -124,8 +124,9 @@ static struct addresses *addresses_read(void)
 }
 
 /*
- * Handlers of signals may call connect() and the like, and so may a child of a program with threads, where no lock of another thread is ever
- * released: so the file is read without a lock, stdio and malloc(). Threads that read it at the same time keep the first result.
+ * Handlers of signals may call connect() and the like, and so may a child of a program with threads, where no lock of
+ * another thread is ever released: so the file is read without a lock, stdio and malloc(). Threads that read it at the
+ * same time keep the first result.
  */
 static const struct addresses *addresses_get(void)
 {

@@ -16,8 +16,7 @@
 #include "emu/shim/shim.h"
 
 /* glibc implements pthread_atfork() with it. Other C libraries, which are not supported (symbol.c), do not have it. */
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
-	__attribute__((weak));
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static pid_t owner;
@@ -63,6 +62,27 @@ static void after_fork(void)
 	shim_share_forked();
 }
 
+/*
+ * Handlers before fork() are called in reverse order of registration. Another library may have a lock when it calls us:
+ * an allocator that calls madvise(), or a cache that registers memory. So ours are registered before those of all
+ * libraries, to take our locks after theirs.
+ */
+static void handlers_register(void)
+{
+	static bool done;
+
+	if (!done && REAL(__register_atfork)) {
+		done = true;
+		REAL(__register_atfork)(before_fork, after_fork, child_begin, __dso_handle);
+	}
+}
+
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
+{
+	handlers_register();
+	return REAL(__register_atfork)(prepare, parent, child, object);
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -73,8 +93,7 @@ __attribute__((constructor)) static void start(void)
 		same_memory = NULL;
 	else
 		*same_memory = 1;
-	if (__register_atfork)
-		__register_atfork(before_fork, after_fork, child_begin, __dso_handle);
+	handlers_register();
 }
 
 /* After _Fork(), clone() and syscall(), which signal handlers may call: does not wait for other threads. */

@@ -72,8 +72,8 @@ int shim_fstatat(int dir, const char *path, struct stat *st, int flags);
 int shim_fstat(int fd, struct stat *st);
 
 /*
- * Most calls have paths that stay as they are, perhaps in a handler of a signal or a thread with a small stack: buffers of SHIM_PATH_MAX
- * bytes are in functions that those do not call.
+ * Most calls have paths that stay as they are, perhaps in a handler of a signal or a thread with a small stack: buffers
+ * of SHIM_PATH_MAX bytes are in functions that those do not call.
  */
 #define ON_LARGE_STACK __attribute__((noinline))
 bool shim_may_translate(const char *path); /* path.c: false: shim_look() returns @path */

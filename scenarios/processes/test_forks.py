@@ -10,3 +10,9 @@ KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "thre
 def test_child(shared_fabric, program, kind):
     said = shared_fabric.run("h2", program("forks"), kind)
     assert said.strip() == f"{kind}: ok", said
+
+
+def test_allocator(shared_fabric, program):
+    """A library that takes its lock before fork(), and calls the preload library with it."""
+    preload = f'LD_PRELOAD="$LD_PRELOAD:{program("allocator.so")}" exec "$@"'
+    assert shared_fabric.run("h2", "sh", "-c", preload, "sh", program("forks"), "allocator") == "allocator: ok\n"

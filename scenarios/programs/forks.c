@@ -5,7 +5,8 @@
  * at all, as with ibv_fork_init() of libraries without support of copy on fork; "threads", where threads of the child
  * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its
  * own memory on the device of the parent, at an address where the parent has other data, and writes to it; "linker",
- * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file.
+ * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file;
+ * "allocator", with allocator.so, whose lock another thread has while it calls madvise().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -397,6 +398,26 @@ static void linker(void)
 	printf("linker: %s\n", wrong ? "the child waits for the lock" : "ok");
 }
 
+#pragma weak allocator_start
+void allocator_start(void);
+
+static void allocator(void)
+{
+	int i, status, wrong = 0;
+	pid_t pid;
+
+	register_memory();
+	allocator_start();
+	alarm(20);
+	for (i = 0; i < 20; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(others(1));
+		wrong += waitpid(pid, &status, 0) != pid || status;
+	}
+	printf("allocator: %s\n", wrong ? "children have failed" : "ok");
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "fork";
@@ -417,6 +438,8 @@ int main(int argc, char **argv)
 		shared_child();
 	else if (!strcmp(kind, "inherited"))
 		inherited();
+	else if (!strcmp(kind, "allocator"))
+		allocator();
 	else
 		snapshot(kind);
 	return 0;
