@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Requests to the daemon (emu/host/proto.h). */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,53 +23,65 @@
 #define IDLE_WAIT_NS 1000000   /* ns to wait for a connection of the file */
 #define CALLS_END_NS 100000000 /* ns to wait for the requests of all other threads before a fork */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the busy flags of all files, and the counts */
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned int calls; /* requests in progress on connections of files */
-static unsigned int quiet; /* threads that wait for these requests; no request begins meanwhile */
+static struct shim_lock lock; /* protects the busy flags of all files, and the counts */
+static uint32_t changes;      /* of these */
+static unsigned int waiters;  /* threads that wait for one */
+static unsigned int calls;    /* requests in progress on connections of files */
+static unsigned int quiet;    /* threads that wait for these requests; no request begins meanwhile */
 
-/*
- * Absolute time for pthread_cond_timedwait(); older C libraries do not have pthread_cond_clockwait(). A change of the
- * condition ends the wait earlier.
- */
-static struct timespec time_after(long ns)
+static unsigned long long now_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += ns;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_nsec -= 1000000000;
-		t.tv_sec++;
-	}
-	return t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (unsigned long long)t.tv_sec * 1000000000 + (unsigned long long)t.tv_nsec;
+}
+
+/* With the lock, which it releases meanwhile. False: it is @until, a time of now_ns(). 0: no limit. */
+static bool change_wait(unsigned long long until)
+{
+	struct timespec t = { .tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000) };
+	uint32_t seen = changes;
+
+	if (until && now_ns() >= until)
+		return false;
+	waiters++;
+	shim_unlock(&lock);
+	shim_futex_wait(&changes, seen, until ? &t : NULL);
+	shim_lock(&lock);
+	waiters--;
+	return true;
+}
+
+/* With the lock. */
+static void change_signal(void)
+{
+	changes++;
+	if (waiters)
+		shim_futex_wake(&changes, INT_MAX);
 }
 
 void shim_rpc_lock(void)
 {
-	struct timespec until = time_after(CALLS_END_NS);
-	int cancel;
+	unsigned long long until = now_ns() + CALLS_END_NS;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	quiet++;
-	while (calls && !pthread_cond_timedwait(&changed, &lock, &until))
+	while (calls && change_wait(until))
 		;
-	pthread_setcancelstate(cancel, NULL);
 	quiet--;
-	pthread_cond_broadcast(&changed);
+	change_signal();
 }
 
 void shim_rpc_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 }
 
 void shim_rpc_child(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	pthread_cond_init(&changed, NULL);
-	calls = quiet = 0;
+	lock = (struct shim_lock){ 0 };
+	calls = quiet = waiters = 0;
 }
 
 static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
@@ -202,10 +215,10 @@ static void rpc_add(struct shim_file *f)
 
 	if (f->rpc[SHIM_RPCS - 1] >= 0)
 		return;
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (shim_connect(f->kind, f->unit, f->cookie, fds, &fd, NULL))
 		fd = -1;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	for (i = 0; i < SHIM_RPCS && f->rpc[i] >= 0;)
 		i++;
 	if (i < SHIM_RPCS)
@@ -217,32 +230,32 @@ static void rpc_add(struct shim_file *f)
 /* Reserves a connection of the file for a request. */
 static int rpc_take(struct shim_file *f)
 {
-	struct timespec until = time_after(IDLE_WAIT_NS);
+	unsigned long long until = now_ns() + IDLE_WAIT_NS;
 	bool tried = false;
 	int i;
 
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	while ((i = rpc_idle(f)) < 0) {
 		if (tried || quiet) {
-			pthread_cond_wait(&changed, &lock);
-		} else if (pthread_cond_timedwait(&changed, &lock, &until) && !quiet) {
+			change_wait(0);
+		} else if (!change_wait(until)) {
 			tried = true;
 			rpc_add(f);
 		}
 	}
 	f->busy |= 1u << i;
 	calls++;
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	return i;
 }
 
 static void rpc_release(struct shim_file *f, int i)
 {
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	f->busy &= ~(1u << i);
 	calls--;
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&lock);
+	change_signal();
+	shim_unlock(&lock);
 }
 
 /* Disables thread cancellation, which would leave the connection busy and a response on it for the next request. */

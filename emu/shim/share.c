@@ -58,7 +58,8 @@ static struct {
 static unsigned int nfiles;
 /* madvise() was called with MADV_DONTFORK; otherwise nothing reads smaps, which is slow. */
 static bool dontfork_used;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shim_lock lock;
+static unsigned int within;   /* forks of handlers that have interrupted a call with the lock */
 static struct area *snapshot; /* areas with their copies, during a fork */
 static int nsnapshot;
 
@@ -245,10 +246,14 @@ bool shim_share_fork(bool wait)
 {
 	int saved = errno, cancel, i;
 
-	if (!wait && REAL(pthread_mutex_trylock)(&lock))
+	if (shim_lock_is_own(&lock)) {
+		within++;
+		return true;
+	}
+	if (!wait && !shim_lock_try(&lock))
 		return false;
 	if (wait)
-		pthread_mutex_lock(&lock);
+		shim_lock(&lock);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (nfiles) {
 		snapshot = areas_new();
@@ -266,8 +271,12 @@ void shim_share_forked(void)
 {
 	int saved = errno;
 
+	if (within) {
+		within--;
+		return;
+	}
 	snapshot_drop(true);
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	errno = saved;
 }
 
@@ -289,7 +298,8 @@ void shim_share_child(void)
 {
 	int i, cancel;
 
-	pthread_mutex_init(&lock, NULL);
+	lock = (struct shim_lock){ 0 };
+	within = 0;
 	if (!nfiles)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -360,17 +370,21 @@ static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 		to = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (to != MAP_FAILED)
 		memcpy(to, (void *)a->start, len);
-	if (to == MAP_FAILED || !share_replace(a, to)) {
+	if (to == MAP_FAILED) {
 		shim_private_close(fd);
 		return false;
 	}
-	files[i].fd = fd;
+	files[i].fd = fd; /* before it is mapped: a handler of a signal may fork() */
 	files[i].inode = st.st_ino;
 	files[i].seen = true;
 	nfiles++;
 	a->file = i;
 	a->offset = 0;
-	return true;
+	if (share_replace(a, to))
+		return true;
+	a->file = -1;
+	file_drop(i);
+	return false;
 }
 
 /* Reports the mapping of the region's pages to the daemon, and shares whole pages if possible. */
@@ -385,7 +399,7 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 
 	if (!len || len > UINTPTR_MAX - addr - page || (!shared && !may))
 		return;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	areas = areas_new();
 	n = areas_find(first, last, may, areas);
 	share_report(f, first, last, -1, 0);
@@ -397,7 +411,7 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 			file_drop(i);
 	shared |= nfiles > 0;
 	areas_free(areas);
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 }
 
 /* Discards shared pages, which then read as zeroes. */
@@ -407,13 +421,13 @@ static void area_discard(uintptr_t start, size_t len)
 	int i, n, cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	areas = areas_new();
 	n = areas_find(start, start + len, false, areas);
 	for (i = 0; i < n; i++)
 		REAL(madvise)((void *)areas[i].start, areas[i].end - areas[i].start, MADV_REMOVE);
 	areas_free(areas);
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	pthread_setcancelstate(cancel, NULL);
 }
 

@@ -67,6 +67,22 @@ static inline int shim_result(int result)
 }
 void *shim_real(struct shim_symbol *s); /* symbol.c: as dlsym(RTLD_NEXT) */
 
+/*
+ * lock.c: locks that a thread may take again, in a handler of a signal. Zero: not locked, as a child sets those that it
+ * has inherited.
+ */
+struct shim_lock {
+	uint32_t owner, again; /* again: how often the owner has taken it besides */
+};
+void shim_lock(struct shim_lock *l);
+bool shim_lock_try(struct shim_lock *l); /* false: some thread has it, perhaps this one */
+bool shim_lock_is_own(const struct shim_lock *l);
+void shim_unlock(struct shim_lock *l);
+struct timespec;
+/* Waits while the word has this value, until a time of CLOCK_MONOTONIC or without limit (NULL), or a signal. */
+void shim_futex_wait(const uint32_t *word, uint32_t seen, const struct timespec *until);
+void shim_futex_wake(const uint32_t *word, int threads);
+
 /* hooks_stat.c: system calls, without translation; errno is set. */
 int shim_fstatat(int dir, const char *path, struct stat *st, int flags);
 int shim_fstat(int fd, struct stat *st);

@@ -11,5 +11,5 @@ $(SHIM): $(SHIM_C) emu/shim/shim.h emu/shim/old_libc.h emu/host/proto.h emu/shim
 		-shared -Wl,-z,nopack-relative-relocs -o $@ $(SHIM_C)
 
 TESTS += $O/emu/shim/table_test
-$O/emu/shim/table_test: $O/emu/shim/table_test.o $O/emu/shim/table.o
+$O/emu/shim/table_test: $O/emu/shim/table_test.o $O/emu/shim/table.o $O/emu/shim/lock.o
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^

@@ -30,23 +30,21 @@ struct slot {
 static struct slot low[CHUNK];
 static struct slot *chunks[CHUNKS] = { low }; /* NULL: none of its numbers has been used */
 static unsigned int end;                      /* no number from here on has been used */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t reconnecting = PTHREAD_MUTEX_INITIALIZER;
+static struct shim_lock lock, reconnecting;
 
 void shim_table_lock(void)
 {
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 }
 
 void shim_table_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 }
 
 void shim_table_child(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	pthread_mutex_init(&reconnecting, NULL);
+	lock = reconnecting = (struct shim_lock){ 0 };
 }
 
 /* NULL: it has not been used. */
@@ -110,14 +108,14 @@ int shim_private_add(int fd)
 	}
 	if (fd < 0)
 		return fd;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	if (!shim_fstat(fd, &st))
 		s = slot_use(fd);
 	if (s) {
 		s->inode = st.st_ino;
 		s->dev = st.st_dev;
 	}
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (s)
 		return fd;
 	REAL(close)(fd);
@@ -130,10 +128,10 @@ void shim_private_close(int fd)
 	bool same = false;
 
 	if (s) {
-		pthread_mutex_lock(&lock);
+		shim_lock(&lock);
 		same = private_same(fd);
 		s->inode = 0;
-		pthread_mutex_unlock(&lock);
+		shim_unlock(&lock);
 	}
 	if (same)
 		REAL(close)(fd);
@@ -167,7 +165,7 @@ int shim_private_move(int fd)
 	if (to < 0)
 		return -errno;
 	shim_rpc_lock();
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	from = slot_get(fd);
 	s = slot_use(to);
 	err = s ? -EBUSY : -ENOMEM;
@@ -182,7 +180,7 @@ int shim_private_move(int fd)
 		s->dev = from->dev;
 		from->inode = 0;
 	}
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	shim_rpc_unlock();
 	REAL(close)(err ? to : fd);
 	return err;
@@ -253,12 +251,12 @@ static void file_end(struct shim_file *f)
 {
 	int i;
 
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	for (i = slot_next(0); i >= 0; i = slot_next((unsigned int)i + 1)) {
 		if (slot_get(i)->file && slot_get(i)->file->parent == f)
 			slot_get(i)->file->parent = NULL;
 	}
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (f->shared) {
 		shim_poll_unwatch(f->shared);
 		munmap(f->shared, UV_SHARED_SIZE);
@@ -289,9 +287,9 @@ void shim_file_put(struct shim_file *f)
 
 	if (!f)
 		return;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	last = file_drop_ref(f);
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (last)
 		table_end(f);
 }
@@ -314,7 +312,7 @@ static int table_add(int fd, struct shim_file *f, int from)
 
 	if (fd < 0 || !shim_own_process() || shim_fstat(fd, &st))
 		return 0;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	if (!f)
 		f = table_file(from);
 	if (f)
@@ -325,7 +323,7 @@ static int table_add(int fd, struct shim_file *f, int from)
 		f->refs++;
 		stale = slot_set(s, f);
 	}
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (stale)
 		table_end(stale);
 	return f && !s ? -ENOMEM : 0;
@@ -348,13 +346,13 @@ struct shim_file *shim_file_get(int fd)
 
 	if (!f)
 		return NULL;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	f = table_entry(fd);
 	if (f && f->kind == SHIM_CHANNEL)
 		f = NULL;
 	if (f)
 		f->refs++;
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (!f || table_same(fd, f))
 		return f;
 	shim_file_put(f);
@@ -368,10 +366,10 @@ bool shim_channel(int fd)
 
 	if (!f)
 		return false;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	f = table_file(fd);
 	channel = f && f->kind == SHIM_CHANNEL;
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	return channel;
 }
 
@@ -381,9 +379,9 @@ void shim_file_forget(int fd)
 
 	if (!table_entry(fd) || !shim_own_process())
 		return;
-	pthread_mutex_lock(&lock);
+	shim_lock(&lock);
 	f = slot_set(slot_get(fd), NULL);
-	pthread_mutex_unlock(&lock);
+	shim_unlock(&lock);
 	if (f)
 		table_end(f);
 }
@@ -406,7 +404,7 @@ int shim_file_connect(struct shim_file *f)
 	if (!shim_own_process())
 		return -EBADF;
 	memset(old, 0xff, sizeof(old)); /* -1 */
-	pthread_mutex_lock(&reconnecting);
+	shim_lock(&reconnecting);
 	if (f->pid != getpid())
 		err = shim_connect(f->kind, f->unit, f->cookie, fds, &rpc, &opened);
 	if (!err && opened.copy) { /* the daemon has no permission for this process either */
@@ -414,14 +412,16 @@ int shim_file_connect(struct shim_file *f)
 		if (err)
 			shim_private_close(rpc);
 	}
-	if (!err && f->pid != getpid()) {
+	if (!err && f->pid == getpid()) { /* a handler of a signal has done it meanwhile */
+		shim_private_close(rpc);
+	} else if (!err) {
 		memcpy(old, f->rpc, sizeof(old));
 		memset(f->rpc, 0xff, sizeof(f->rpc));
 		f->rpc[0] = rpc;
 		f->busy = 0; /* the bits were of requests of the parent's threads */
 		__atomic_store_n(&f->pid, getpid(), __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&reconnecting);
+	shim_unlock(&reconnecting);
 	for (i = 0; i < SHIM_RPCS; i++)
 		shim_private_close(old[i]);
 	return err;

@@ -16,21 +16,21 @@
 
 #define UMAD_FIRST 256 /* data bytes that a read() with a short buffer returns with -ENOSPC */
 
-static pthread_mutex_t umad_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shim_lock umad_lock;
 
 void shim_umad_lock(void)
 {
-	pthread_mutex_lock(&umad_lock);
+	shim_lock(&umad_lock);
 }
 
 void shim_umad_unlock(void)
 {
-	pthread_mutex_unlock(&umad_lock);
+	shim_unlock(&umad_lock);
 }
 
 void shim_umad_child(void)
 {
-	pthread_mutex_init(&umad_lock, NULL);
+	umad_lock = (struct shim_lock){ 0 };
 }
 
 /* Such a lock belongs to the process, and ends with it. */
