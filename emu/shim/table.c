@@ -31,6 +31,7 @@ static struct slot low[CHUNK];
 static struct slot *chunks[CHUNKS] = { low }; /* NULL: none of its numbers has been used */
 static unsigned int end;                      /* no number from here on has been used */
 static struct shim_lock lock, reconnecting;
+static __thread unsigned int held; /* references of this thread's calls */
 
 void shim_table_lock(void)
 {
@@ -40,11 +41,6 @@ void shim_table_lock(void)
 void shim_table_unlock(void)
 {
 	shim_unlock(&lock);
-}
-
-void shim_table_child(void)
-{
-	lock = reconnecting = (struct shim_lock){ 0 };
 }
 
 /* NULL: it has not been used. */
@@ -222,6 +218,13 @@ static struct shim_file *table_file(int fd)
 	return f && table_same(fd, f) ? f : NULL;
 }
 
+/* For a call of this thread, with the lock. */
+static void file_take(struct shim_file *f)
+{
+	f->refs++;
+	held++;
+}
+
 /* Drops a reference, with the lock. True: it was the last one, and the caller ends the file. */
 static bool file_drop_ref(struct shim_file *f)
 {
@@ -229,7 +232,7 @@ static bool file_drop_ref(struct shim_file *f)
 		return false;
 	/* The table had all references to a channel, so file_end() of its file has not run, or has cleared the pointer. */
 	if (f->parent && f->parent->refs)
-		f->parent->refs++;
+		file_take(f->parent);
 	else
 		f->parent = NULL;
 	return true;
@@ -288,6 +291,7 @@ void shim_file_put(struct shim_file *f)
 	if (!f)
 		return;
 	shim_lock(&lock);
+	held--;
 	last = file_drop_ref(f);
 	shim_unlock(&lock);
 	if (last)
@@ -351,7 +355,7 @@ struct shim_file *shim_file_get(int fd)
 	if (f && f->kind == SHIM_CHANNEL)
 		f = NULL;
 	if (f)
-		f->refs++;
+		file_take(f);
 	shim_unlock(&lock);
 	if (!f || table_same(fd, f))
 		return f;
@@ -392,6 +396,22 @@ void shim_file_forget_range(unsigned int first, unsigned int last)
 
 	for (fd = slot_next(first); fd >= 0 && (unsigned int)fd <= last; fd = slot_next((unsigned int)fd + 1))
 		shim_file_forget(fd);
+}
+
+/* The calls of other threads do not go on in the child, nor do they release their references. */
+void shim_table_child(void)
+{
+	int i;
+
+	lock = reconnecting = (struct shim_lock){ 0 };
+	if (held) /* a handler of a signal forks: the interrupted call may go on */
+		return;
+	for (i = slot_next(0); i >= 0; i = slot_next((unsigned int)i + 1))
+		if (slot_get(i)->file)
+			slot_get(i)->file->refs = 0;
+	for (i = slot_next(0); i >= 0; i = slot_next((unsigned int)i + 1))
+		if (slot_get(i)->file)
+			slot_get(i)->file->refs++;
 }
 
 int shim_file_connect(struct shim_file *f)

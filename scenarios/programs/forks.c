@@ -6,7 +6,8 @@
  * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its
  * own memory on the device of the parent, at an address where the parent has other data, and writes to it; "linker",
  * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file;
- * "allocator", with allocator.so, whose lock another thread has while it calls madvise().
+ * "allocator", with allocator.so, whose lock another thread has while it calls madvise(); "waiting", where a thread of
+ * the parent waits for an event of rdma_cm, and the child closes the channel.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <link.h>
 #include <linux/sched.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -398,6 +400,54 @@ static void linker(void)
 	printf("linker: %s\n", wrong ? "the child waits for the lock" : "ok");
 }
 
+static struct rdma_event_channel *channel;
+
+static void *wait_for_event(void *arg)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(channel, &event);
+	return arg;
+}
+
+/* Listens on a new channel. */
+static int listens(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(7997) };
+	struct rdma_cm_id *id;
+
+	channel = rdma_create_event_channel();
+	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
+		die("rdma_create_id");
+	return !rdma_bind_addr(id, (struct sockaddr *)&any) && !rdma_listen(id, 1);
+}
+
+/* When the parent has closed the channel as well, the listener is gone, as at the last close in the kernel. */
+static void waiting(void)
+{
+	int to_parent[2];
+	pthread_t thread;
+	char byte;
+	pid_t pid;
+
+	if (pipe(to_parent) || !listens() || pthread_create(&thread, NULL, wait_for_event, NULL))
+		die("listen");
+	usleep(100000); /* it waits */
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		close(to_child[1]);
+		close(channel->fd);
+		_exit(write(to_parent[1], "", 1) != 1 || read(to_child[0], &byte, 1) != 0);
+	}
+	if (pid < 0 || read(to_parent[0], &byte, 1) != 1)
+		die("child");
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	close(channel->fd);
+	printf("waiting: %s\n", listens() ? "ok" : "the child has the listener");
+}
+
 #pragma weak allocator_start
 void allocator_start(void);
 
@@ -438,6 +488,8 @@ int main(int argc, char **argv)
 		shared_child();
 	else if (!strcmp(kind, "inherited"))
 		inherited();
+	else if (!strcmp(kind, "waiting"))
+		waiting();
 	else if (!strcmp(kind, "allocator"))
 		allocator();
 	else
