@@ -280,6 +280,19 @@ void shim_share_forked(void)
 	errno = saved;
 }
 
+bool shim_share_lock(void)
+{
+	if (shim_lock_is_own(&lock))
+		return false;
+	shim_lock(&lock);
+	return true;
+}
+
+void shim_share_unlock(void)
+{
+	shim_unlock(&lock);
+}
+
 int shim_share_move(int fd, int to)
 {
 	int i;

@@ -234,7 +234,11 @@ void shim_share_forked(void);
 void shim_share_child(void);
 /* Does RLIMIT_FSIZE permit a memfd of that size, in bytes? Beyond it SIGXFSZ ends the program. */
 bool shim_memfd_permitted(unsigned long long size);
-int shim_share_move(int fd, int to); /* changes the descriptor of a shared file. 0; -EBUSY: it is none */
+/* No call uses the descriptors of shared files. False: a call does that a handler of a signal has interrupted. */
+bool shim_share_lock(void);
+void shim_share_unlock(void);
+/* Changes the descriptor of a shared file, with the lock. 0; -EBUSY: it is none. */
+int shim_share_move(int fd, int to);
 
 /* access.c: may the region be registered, with rights to write to it? 0 or -EFAULT. */
 int shim_access(uint64_t addr, uint64_t len, bool write);

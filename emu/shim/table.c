@@ -160,6 +160,10 @@ int shim_private_move(int fd)
 	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
 	if (to < 0)
 		return -errno;
+	if (!shim_share_lock()) { /* before the other locks, as in a registration */
+		REAL(close)(to);
+		return -EBUSY;
+	}
 	shim_rpc_lock();
 	shim_lock(&lock);
 	from = slot_get(fd);
@@ -178,6 +182,7 @@ int shim_private_move(int fd)
 	}
 	shim_unlock(&lock);
 	shim_rpc_unlock();
+	shim_share_unlock();
 	REAL(close)(err ? to : fd);
 	return err;
 }

@@ -6,7 +6,7 @@ import pytest
 KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork", "inherited", "linker"]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "waiting"])
+@pytest.mark.parametrize("kind", [*KINDS, "waiting", "numbers"])
 def test_child(shared_fabric, program, kind):
     said = shared_fabric.run("h2", program("forks"), kind)
     assert said.strip() == f"{kind}: ok", said

@@ -7,7 +7,8 @@
  * own memory on the device of the parent, at an address where the parent has other data, and writes to it; "linker",
  * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file;
  * "allocator", with allocator.so, whose lock another thread has while it calls madvise(); "waiting", where a thread of
- * the parent waits for an event of rdma_cm, and the child closes the channel.
+ * the parent waits for an event of rdma_cm, and the child closes the channel; "numbers", where a thread uses the numbers
+ * of the library's descriptors during fork().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,8 @@
 
 #define PAGES   512u /* every second one is read-only: so there are as many mappings */
 #define THREADS 16
+#define FIRST   512 /* of these numbers are those of the library */
+#define LAST    532
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -448,6 +451,44 @@ static void waiting(void)
 	printf("waiting: %s\n", listens() ? "ok" : "the child has the listener");
 }
 
+static volatile int forked;
+
+/* The library moves its descriptors to other numbers. */
+static void *use_numbers(void *arg)
+{
+	int file = memfd_create("file", MFD_CLOEXEC), n;
+
+	while (!forked)
+		for (n = FIRST; n < LAST && !forked; n++)
+			if (dup2(file, n) != n || close(n))
+				die("dup2");
+	return arg;
+}
+
+/* Every second page is zero: the copy of sparse memory takes many system calls. others() reads a page twice. */
+static void numbers(void)
+{
+	int i, status, wrong = 0;
+	pthread_t thread;
+	pid_t pid;
+
+	register_memory();
+	for (i = 0; i < (int)PAGES; i += 2)
+		if (madvise((void *)(memory + (unsigned)i * page), page, MADV_DONTNEED))
+			die("madvise");
+	if (pthread_create(&thread, NULL, use_numbers, NULL))
+		die("thread");
+	for (i = 0; i < 200 && !wrong; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(others(1) != PAGES);
+		wrong = waitpid(pid, &status, 0) != pid || status;
+	}
+	forked = 1;
+	pthread_join(thread, NULL);
+	printf("numbers: %s\n", wrong ? "the child does not have the memory" : "ok");
+}
+
 #pragma weak allocator_start
 void allocator_start(void);
 
@@ -490,6 +531,8 @@ int main(int argc, char **argv)
 		inherited();
 	else if (!strcmp(kind, "waiting"))
 		waiting();
+	else if (!strcmp(kind, "numbers"))
+		numbers();
 	else if (!strcmp(kind, "allocator"))
 		allocator();
 	else
