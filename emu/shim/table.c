@@ -18,7 +18,7 @@
 
 #define CHUNK         65536u                /* numbers */
 #define CHUNKS        (0x80000000u / CHUNK) /* for all numbers: fs.nr_open is the limit of RLIMIT_NOFILE */
-#define PRIVATE_FIRST 512 /* if possible: above the numbers of select(), and of most calls of dup2() */
+#define PRIVATE_FIRST 512 /* a power of 2; if possible: above the numbers of select(), and of most calls of dup2() */
 
 /* A descriptor number of the process. */
 struct slot {
@@ -92,9 +92,19 @@ bool shim_private(int fd)
 	return private_same(fd) && shim_own_process();
 }
 
+/* Duplicates it to a large number. RLIMIT_NOFILE may permit none from PRIVATE_FIRST on, or there is none left. */
+static int private_dup(int fd)
+{
+	int first, to = -1;
+
+	for (first = PRIVATE_FIRST; first > STDERR_FILENO && to < 0; first /= 2)
+		to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, first);
+	return to;
+}
+
 int shim_private_add(int fd)
 {
-	int to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
+	int to = private_dup(fd);
 	struct slot *s = NULL;
 	struct stat st;
 
@@ -157,7 +167,7 @@ int shim_private_move(int fd)
 	struct slot *from, *s;
 	int to, i, err;
 
-	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
+	to = private_dup(fd);
 	if (to < 0)
 		return -errno;
 	if (!shim_share_lock()) { /* before the other locks, as in a registration */

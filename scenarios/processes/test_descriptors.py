@@ -23,6 +23,11 @@ def test_numbers(shared_fabric, program):
     assert said.splitlines() == list(LINES), said
 
 
+def test_numbers_below_a_small_limit(shared_fabric, program):
+    said = shared_fabric.run("h2", program("descriptors"), "few", status=None)
+    assert said.splitlines() == ["opened", "dup2() to each number below a small limit"], said
+
+
 def test_threads_poll_while_the_device_is_closed(shared_fabric, program):
     """They wait on the page of the device that another one closes, and unmaps; those that continue do not delay it."""
     assert "60 times" in shared_fabric.run("h2", program("poll_and_close"))

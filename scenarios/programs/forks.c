@@ -7,8 +7,8 @@
  * own memory on the device of the parent, at an address where the parent has other data, and writes to it; "linker",
  * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file;
  * "allocator", with allocator.so, whose lock another thread has while it calls madvise(); "waiting", where a thread of
- * the parent waits for an event of rdma_cm, and the child closes the channel; "numbers", where a thread uses the numbers
- * of the library's descriptors during fork().
+ * the parent waits for an event of rdma_cm, and the child closes the channel; "numbers", where a thread uses the
+ * numbers of the library's descriptors during fork().
  */
 #include <errno.h>
 #include <fcntl.h>
