@@ -501,8 +501,7 @@ static const struct ucma_command {
 	[UCMA_CMD_WRITE_CM_EVENT] = { ucma_write_event, sizeof(struct ucma_write_event), 0, true },
 };
 
-static ssize_t on_command(struct uv_file *uv, const void *buf, size_t len, int fd, void *out, size_t *out_len,
-			  int *out_fd)
+static ssize_t command_run(struct uv_file *uv, const void *buf, size_t len, int fd, void *out, size_t *out_len)
 {
 	struct ucma_call c = { .file = uv->priv, .fd = fd, .flags = uv->flags, .out = out };
 	const struct ucma_command *cmd;
@@ -534,6 +533,16 @@ static ssize_t on_command(struct uv_file *uv, const void *buf, size_t len, int f
 	err = cmd->fn(&c);
 	*out_len = err ? 0 : c.out_len;
 	return err ? err : (ssize_t)(sizeof(hdr) + hdr.in);
+}
+
+/* The program takes the byte of its events before GET_EVENT, which may fail. */
+static ssize_t on_command(struct uv_file *uv, const void *buf, size_t len, int fd, void *out, size_t *out_len,
+			  int *out_fd)
+{
+	ssize_t n = command_run(uv, buf, len, fd, out, out_len);
+
+	ucma_set_level(uv->priv);
+	return n;
 }
 
 const struct uv_file_ops ucma_file_ops = { .open = on_open, .command = on_command, .close = on_close };

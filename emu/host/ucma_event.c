@@ -9,7 +9,7 @@
 #include "emu/host/ucma_internal.h"
 
 /* The socket holds one byte while events are queued. Puts it back if the application has read it. */
-static void set_level(struct ucma_file *f)
+void ucma_set_level(struct ucma_file *f)
 {
 	static u8 unread[READBACK_MAX];
 	char byte = 0;
@@ -85,7 +85,7 @@ static void event_queue(struct ucma_event *e)
 	list_add(&ctx->file->events, &e->link);
 	list_add(&ctx->events, &e->ctx_link);
 	ctx->file->nevents++;
-	set_level(ctx->file);
+	ucma_set_level(ctx->file);
 }
 
 /*
@@ -167,7 +167,6 @@ int ucma_get_event(struct ucma_call *c)
 	if (e->resp.event == RDMA_EVENT_CONNECT_REQUEST)
 		e->ctx->backlog++;
 	event_free(f, e);
-	set_level(f);
 	return 0;
 }
 
@@ -195,7 +194,7 @@ void ucma_events_drop(struct ucma_ctx *ctx, const struct ucma_mc *mc)
 		if (request)
 			ucma_ctx_destroy(request);
 	}
-	set_level(f);
+	ucma_set_level(f);
 }
 
 void ucma_events_move(struct ucma_ctx *ctx, struct ucma_file *to)
@@ -211,6 +210,6 @@ void ucma_events_move(struct ucma_ctx *ctx, struct ucma_file *to)
 		if (e->request && e->request->file == from)
 			ucma_ctx_move(e->request, to);
 	}
-	set_level(from);
-	set_level(to);
+	ucma_set_level(from);
+	ucma_set_level(to);
 }

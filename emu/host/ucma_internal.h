@@ -109,6 +109,7 @@ struct ucma_write_event {
 
 int ucma_write_event(struct ucma_call *c);
 bool ucma_mc_has_events(const struct ucma_mc *mc);
+void ucma_set_level(struct ucma_file *f);
 void ucma_events_drop(struct ucma_ctx *ctx, const struct ucma_mc *mc); /* @mc NULL: all events of the id */
 void ucma_events_move(struct ucma_ctx *ctx, struct ucma_file *to);
 

@@ -277,6 +277,7 @@ static void test_events(struct ucma_fixture *f)
 {
 	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP);
 	struct rdma_ucm_destroy_id destroy = { .id = b };
+	struct rdma_ucm_get_event want = { 0 };
 	struct rdma_ucm_event_resp ev;
 	char byte;
 
@@ -289,6 +290,8 @@ static void test_events(struct ucma_fixture *f)
 	cable_run(&f->c, 1000);
 	row(0, "a stranger is not", readable(f->fd[0]));
 	row(0, "the application takes the byte", recv(f->fd[0], &byte, 1, MSG_DONTWAIT) == 1);
+	row(0, "and gets no event for want of room",
+	    command(f, 0, RDMA_USER_CM_CMD_GET_EVENT, &want, sizeof(want), 1, -1) == -ENOSPC && readable(f->fd[0]));
 	row(0, "the event is still there", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR && ev.id == b);
 	row(0, "with its status", (int)ev.status == -ETIMEDOUT);
 	row(0, "destroy counts the reported events",

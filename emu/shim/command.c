@@ -281,6 +281,19 @@ static void channel_undo(struct shim_file *f, const uint8_t *out)
 		shim_call(f, &(struct shim_request){ .op = UV_CLOSED, .in = &inode, .in_len = sizeof(inode) });
 }
 
+/*
+ * The socket has a byte while the daemon has events. It is taken before GET_EVENT, and the daemon puts it back if there
+ * are more: to take it itself, the daemon would have to wait for a thread (emu/host/readback.c).
+ */
+static void event_byte_take(struct shim_file *f)
+{
+	int saved = errno;
+	char byte = 0;
+
+	REAL(recvfrom)(f->kick, &byte, 1, MSG_DONTWAIT, NULL, NULL);
+	errno = saved;
+}
+
 static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len, unsigned int flags)
 {
 	struct reply r = { .fd = -1 };
@@ -300,6 +313,9 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	memset(out, 0, sizeof(uint32_t));
 	if (f->kind == UV_UVERBS && !result)
 		result = memory_begin(f, buf, len);
+	if (f->kind == UV_RDMA_CM && !result &&
+	    ((const struct rdma_ucm_cmd_hdr *)buf)->cmd == RDMA_USER_CM_CMD_GET_EVENT)
+		event_byte_take(f);
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
 	else
