@@ -409,9 +409,14 @@ void shim_await_reader(struct shim_file *f)
 {
 	pid_t reader = f->kind == UV_RDMA_CM ? event_reader(f) : 0;
 	unsigned int us;
+	int cancel;
 
-	for (us = 0; reader && us < CLOSE_WAIT_US && thread_is_runnable(reader); us += EVENT_POLL_US)
+	if (!reader)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the caller has a reference to the file */
+	for (us = 0; us < CLOSE_WAIT_US && thread_is_runnable(reader); us += EVENT_POLL_US)
 		usleep(EVENT_POLL_US);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 /*

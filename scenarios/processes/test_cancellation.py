@@ -3,7 +3,7 @@
 
 import pytest
 
-KINDS = ["events", "registrations", "completions", "addresses", "interfaces"]
+KINDS = ["events", "registrations", "completions", "addresses", "interfaces", "close"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Threads that are cancelled in a call: what the call has locked or opened is released. Prints "KIND: ok" for
- * "events" (threads that wait for an event of rdma_cm), "registrations", "completions", "addresses" (connect()) and
- * "interfaces" (a file that lists them).
+ * "events" (threads that wait for an event of rdma_cm), "registrations", "completions", "addresses" (connect()),
+ * "interfaces" (a file that lists them) and "close" (of a channel that another thread reads events of).
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -175,17 +176,61 @@ static void interfaces(void)
 	open_interfaces();
 }
 
+static volatile int ended;
+
+/* Runs on, so that a close() waits for it. */
+static void *read_events(void *events)
+{
+	struct rdma_cm_event *event;
+
+	check(rdma_get_cm_event(events, &event) && errno == EAGAIN, "rdma_get_cm_event");
+	pthread_barrier_wait(&begun);
+	while (!ended)
+		;
+	return NULL;
+}
+
+static void *close_channel(void *events)
+{
+	pthread_barrier_wait(&begun);
+	pthread_cancel(pthread_self());
+	close(((struct rdma_event_channel *)events)->fd);
+	return NULL;
+}
+
+static void listen_on(struct rdma_event_channel *events)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(7996) };
+	struct rdma_cm_id *id;
+
+	check(events && !rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	check(!rdma_bind_addr(id, (struct sockaddr *)&any) && !rdma_listen(id, 1), "rdma_listen");
+}
+
+/* A thread that is cancelled in close() before it has closed the descriptor leaves that to others. */
+static void close_of_channel(void)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	pthread_t reader;
+
+	listen_on(events);
+	check(!fcntl(events->fd, F_SETFL, O_NONBLOCK), "O_NONBLOCK");
+	reader = thread(read_events, events);
+	pthread_join(thread(close_channel, events), NULL);
+	ended = 1;
+	pthread_join(reader, NULL);
+	close(events->fd);
+	listen_on(rdma_create_event_channel());
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} kinds[] = { { "events", events },
-		      { "registrations", registrations },
-		      { "completions", completions },
-		      { "addresses", addresses },
-		      { "interfaces", interfaces } };
+	} kinds[] = { { "events", events },       { "registrations", registrations }, { "completions", completions },
+		      { "addresses", addresses }, { "interfaces", interfaces },       { "close", close_of_channel } };
 	size_t i;
 
 	alarm(60); /* a lock that is not released */
