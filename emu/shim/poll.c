@@ -19,10 +19,11 @@
 #define LOOKS_NS 20000 /* ns; if LOOKS polls take longer, the program does other work */
 #define SPIN_NS  50000 /* ns of busy-waiting before it sleeps */
 /* Busy-wait time after SLOW completions in succession that took longer than SPIN_NS ... */
-#define BRIEF_NS 5000
-#define SLOW     4
-#define TRY      16     /* ... except for one in TRY, to detect when completions are faster again */
-#define SLEEP_NS 250000 /* ns, at most */
+#define BRIEF_NS   5000
+#define SLOW       4
+#define TRY        16     /* ... except for one in TRY, to detect when completions are faster again */
+#define SLEEP_NS   250000 /* ns, at most */
+#define UNWATCH_US 50
 
 static struct uv_shared *watched; /* page of the uverbs file, if exactly one is open */
 static unsigned int nwatched, posts;
@@ -43,7 +44,7 @@ void shim_poll_unwatch(struct uv_shared *s)
 	nwatched--;
 	__atomic_store_n(&watched, NULL, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) > reading) /* a handler of a signal may close the file */
-		sched_yield();
+		usleep(UNWATCH_US); /* not sched_yield(): this thread may have a higher priority than those */
 }
 
 static void page_put(void)

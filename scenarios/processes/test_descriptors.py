@@ -33,6 +33,13 @@ def test_threads_poll_while_the_device_is_closed(shared_fabric, program):
     assert "60 times" in shared_fabric.run("h2", program("poll_and_close"))
 
 
+def test_a_thread_with_priority_closes_the_device(shared_fabric, program):
+    said = shared_fabric.run("h2", program("poll_and_close"), "priority")
+    if "not permitted" in said:
+        pytest.skip("needs CAP_SYS_NICE")
+    assert said == "opened and closed 60 times\n"
+
+
 def test_few_left(shared_fabric, program):
     """What the program has no number for fails with EMFILE: it does not wait, nor use descriptor 0."""
     said = shared_fabric.run("h2", program("few_descriptors"), status=None)
