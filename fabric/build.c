@@ -421,11 +421,14 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 	ip = &b->t->nodes[n].ip[port];
 	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
 		any = true;
-		if (parse_addr(word, AF_INET, &v4, &ip->v4_len, 8))
+		if (parse_addr(word, AF_INET, &v4, &ip->v4_len, 8)) {
 			ip->v4 = be32_to_cpu(v4);
-		else if (!parse_addr(word, AF_INET6, ip->v6, &ip->v6_len, 64))
+			ip->v4_line = b->line;
+		} else if (parse_addr(word, AF_INET6, ip->v6, &ip->v6_len, 64)) {
+			ip->v6_line = b->line;
+		} else {
 			return fabric_build_error(b, "\"%.60s\" is not an IP address", word);
-		ip->fixed = true;
+		}
 	}
 	return any ? 0 : fabric_build_error(b, "ip needs an address");
 }
@@ -477,7 +480,8 @@ static int iwarp_option(struct fabric_build *b, const char *word)
 				  word);
 }
 
-static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *kind, const char *word)
+/* An option, or an address or interface. 1: the latter, 0: an option, or negative (reported). */
+static int bound_word(struct fabric_build *b, struct fabric_ip *ip, const char *kind, const char *word)
 {
 	int got = strcmp(kind, "iwarp") ? roce_option(b, word) : iwarp_option(b, word);
 	u8 addr[16];
@@ -499,8 +503,7 @@ static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const cha
 	} else if (strlen(word) >= 16 || strpbrk(word, ":/ ")) { /* the daemon checks later that the interface exists */
 		return fabric_build_error(b, "\"%.60s\" is neither an IP address nor an interface", word);
 	}
-	ip->fixed = true;
-	return 0;
+	return 1;
 }
 
 s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char *binding)
@@ -516,21 +519,23 @@ s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char
 
 int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l)
 {
-	struct fabric_ip ip = { .fixed = false };
+	struct fabric_ip ip = { .v4 = 0 };
 	char word[80], text[256];
 	size_t at = (size_t)snprintf(text, sizeof(text), "%s", kind);
-	int err;
+	bool any = false;
+	int got;
 	s64 n;
 
 	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
-		err = bound_address(b, &ip, kind, word);
-		if (err)
-			return err;
+		got = bound_word(b, &ip, kind, word);
+		if (got < 0)
+			return got;
+		any |= got > 0;
 		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s", word);
 		if (at >= sizeof(text))
 			return fabric_build_error(b, "too many addresses");
 	}
-	if (!ip.fixed)
+	if (!any)
 		return fabric_build_error(b, "%s needs an address or an interface of the machine", kind);
 	n = fabric_build_bound_node(b, name, text);
 	if (n >= 0)

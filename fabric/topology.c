@@ -11,36 +11,6 @@
 
 #define TOPOLOGY_FILE_MAX (256u << 20)
 
-/* Assigns addresses to the ports without configured ones: 10.0.0.1 (@next) on, and the same number under fd00::. */
-static void assign_ips(struct fabric_topology *t, u32 next)
-{
-	u32 i, p;
-
-	for (i = 0; i < t->nnodes; i++) {
-		struct fabric_topology_node *n = &t->nodes[i];
-
-		if (n->binding)
-			continue;
-		for (p = 1; n->ip && p <= n->nports; p++, next++) {
-			struct fabric_ip *ip = &n->ip[p];
-			u32 host = next + next / 255; /* skips 10.x.y.0 */
-
-			if (!ip->v4) {
-				ip->v4 = 0x0a000000u + host;
-				ip->v4_len = 8;
-			}
-			if (!ip->v6_len) {
-				ip->v6[0] = 0xfd;
-				ip->v6[12] = host >> 24;
-				ip->v6[13] = host >> 16;
-				ip->v6[14] = host >> 8;
-				ip->v6[15] = host;
-				ip->v6_len = 64;
-			}
-		}
-	}
-}
-
 /* Default GUIDs and names of nodes. */
 static int topology_complete(struct fabric_build *b)
 {
@@ -71,8 +41,8 @@ static int topology_complete(struct fabric_build *b)
 		if (!n->desc[0])
 			snprintf(n->desc, sizeof(n->desc), "%s", n->name);
 	}
-	assign_ips(t, b->first + 1);
-	return fabric_build_shards(b);
+	err = fabric_build_addresses(b);
+	return err ? err : fabric_build_shards(b);
 }
 
 static void index_fini(struct fabric_index *x)

@@ -19,7 +19,7 @@ struct fabric_ip {
 	u8 v4_len;
 	u8 v6[16];
 	u8 v6_len;
-	bool fixed; /* given in the topology, not assigned */
+	u32 v4_line, v6_line; /* that give them; 0: assigned */
 };
 
 struct fabric_topology_port {

@@ -305,7 +305,6 @@ static void node_addresses(struct fabric_build *b, const struct fabric_ether_sta
 	if (s->node == ~0u || !b->t->nodes[s->node].binding)
 		return;
 	ip = &b->t->nodes[s->node].ip[1];
-	ip->fixed = true;
 	while (i--) {
 		if (ip_addr_is_v4(&s->addr[i])) {
 			ip->v4 = ip_addr_get_v4(&s->addr[i]);
@@ -338,6 +337,7 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 		return fabric_build_error(b, "\"%.60s\" is not an Ethernet switch of the lines above", sw);
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->sw = (u32)at;
+	s->line = b->line;
 	s->link = e->sw[at].link;
 	wire_store(s->mac, 3, 0x026d75); /* locally administered */
 	wire_store(s->mac + 3, 3, e->nstations);

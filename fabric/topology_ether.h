@@ -28,6 +28,7 @@ enum fabric_ether_kind {
 struct fabric_ether_station {
 	enum fabric_ether_kind kind;
 	u32 node, sw; /* node: ~0 for a TAP */
+	u32 line;
 	char name[ETH_NAME_MAX];
 	char device[16]; /* of a TAP */
 	struct eth_link_config link;

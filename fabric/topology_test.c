@@ -54,6 +54,15 @@ static const struct {
 	{ "Switch 4 \"s 1\"\n[1] \"a\"[1]\nCa 1 \"a\"\n#muslin shard x listen /t nodes \"s 1\"\n#muslin shard y nodes "
 	  "a\n",
 	  2, 2 },
+	/* One address on several networks: two subnets, two VLANs, two Ethernets, InfiniBand and Ethernet. */
+	{ "switch a 2\nswitch b 2\nhost h ports 1\nhost i ports 1\ncable a:1 h:1\ncable b:1 i:1\nip h 10.1.0.1\n"
+	  "ip i 10.1.0.1\n",
+	  4, 4 },
+	{ "ethernet a\nhost r ether a ip 10.9.0.1@5\nhost s ether a ip 10.9.0.1@6\n", 2, 0 },
+	{ "ethernet a\nethernet b\nethernet a b trunk 6\nhost r ether a vlan 5 ip 10.9.0.1\n"
+	  "host s ether b vlan 5 ip 10.9.0.1\n",
+	  2, 0 },
+	{ "leafs 1 hosts 1\nethernet a\nhost r ether a ip 10.0.0.1\nhost s roce 127.0.0.2\n", 4, 2 },
 };
 
 static u32 links(const struct fabric_topology *t)
@@ -233,6 +242,16 @@ static const struct {
 	{ "leafs 1 hosts 1\nshard a nodes leaf1\nshard b nodes h1\n",
 	  "f:2: shard \"a\" needs listen ADDRESS: \"h1\" of the later shard \"b\" is cabled to its \"leaf1\"" },
 	{ "Switch 4 \"s\"\n#muslin shard a nodes t\n", "f:2: there is no node \"t\"" },
+	{ "leafs 1 hosts 2\nip h1 10.1.0.1\nip h2 10.1.0.1\n",
+	  "f:3: 10.1.0.1 of h2:1 is the address of h1:1 on the same network (line 2)" },
+	{ "leafs 1 hosts 2\nip h1 10.0.0.2\n",
+	  "f:2: 10.0.0.2 of h1:1 is the address that h2:1 on the same network has by default" },
+	{ "leafs 1 hosts 2\nip h1 fd00::2\n", "f:2: fd00::2 of h1:1 is the address that h2:1" },
+	{ "leafs 1 hosts 1\nports 2\nip h1:2 10.0.0.1\n", "f:3: 10.0.0.1 of h1:2 is the address that h1:1" },
+	{ "ethernet a\nethernet b\nhost r ether a ip 10.9.0.1\n\nhost s ether b ip 10.9.0.1\nethernet a b\n",
+	  "f:5: 10.9.0.1 of s is the address of r on the same network (line 3)" },
+	{ "ethernet a\nhost r ether a ip 10.9.0.1@5\nhost s ether a vlan 5 ip 10.9.0.1\n", "f:3: 10.9.0.1 of s" },
+	{ "host r roce 127.0.0.2\nhost s iwarp 127.0.0.3 127.0.0.2\n", "f:2: 127.0.0.2 of s is the address of r" },
 };
 
 static void test_bad(void)
@@ -320,7 +339,7 @@ static void test_details(void)
 	row(201, "port GUIDs", t && t->nodes[1].ports[1].guid == 3);
 	row(202, "widths and speeds",
 	    t && t->nodes[1].ports[1].lanes == 4 && t->nodes[1].ports[1].speed == WIRE_SPEED_EDR);
-	row(203, "an address in a remark", t && t->nodes[1].ip[1].v4 == 0x0a010203 && t->nodes[1].ip[1].fixed);
+	row(203, "an address in a remark", t && t->nodes[1].ip[1].v4 == 0x0a010203 && t->nodes[1].ip[1].v4_line == 7);
 	fabric_topology_destroy(t);
 	t = fabric_topology_default();
 	row(204, "the default names its hosts",

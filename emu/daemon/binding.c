@@ -92,7 +92,7 @@ int daemon_binding_read(const struct fabric_node *node, struct wire_gid *addr,
 /* Sets the port's addresses for rdma_cm and `muslin show`. */
 struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n)
 {
-	struct fabric_ip ip = { .fixed = true };
+	struct fabric_ip ip = { .v4 = 0 };
 
 	while (n--) { /* the first of each family */
 		if (wire_gid_is_v4(&addr[n])) {
