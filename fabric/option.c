@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Options of both topology formats: of the whole fabric, cables and disabled ports. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/lib/spec.h"
@@ -40,8 +41,11 @@ static int set_speed(struct fabric_build *b, const char *val)
 static int set_partitions(struct fabric_build *b, const char *val)
 {
 	free(b->t->partition_file);
+	free(b->t->partition_place);
 	b->t->partition_file = strdup(val);
-	return b->t->partition_file ? 0 : fabric_build_error(b, "out of memory");
+	if (asprintf(&b->t->partition_place, "%s:%u", b->file, b->line) < 0)
+		b->t->partition_place = NULL;
+	return b->t->partition_file && b->t->partition_place ? 0 : fabric_build_error(b, "out of memory");
 }
 
 static int set_rates(struct fabric_build *b, const char *val)

@@ -192,6 +192,7 @@ void fabric_topology_destroy(struct fabric_topology *t)
 	free(t->shards);
 	free(t->nodes);
 	free(t->partition_file);
+	free(t->partition_place);
 	free(t->warning);
 	if (t->ether) {
 		free(t->ether->sw);

@@ -86,6 +86,7 @@ struct fabric_topology {
 	struct fabric_topology_shard *shards; /* in the order of their lines */
 	u32 nshards;                          /* 0: no such lines; else each node is in one shard */
 	char *partition_file;                 /* as given in the topology, or NULL */
+	char *partition_place;                /* "file:line" that gives it, or NULL */
 	char *warning;                        /* assumptions of the parser, "file:line: ..." lines; NULL */
 	bool keep_lids;             /* for fabric_create(): ports have the LIDs and LMCs of the file from the start */
 	bool timed;                 /* links have rates and delays in time; see fabric/timing.c */

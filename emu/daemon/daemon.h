@@ -45,6 +45,7 @@ struct daemon_options {
 	/* options of the embedded subnet manager */
 	bool no_sm, qos, apm;
 	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
+	const char *partitions_place;               /* "file:line" of the topology that gives them; NULL */
 	const char *lfts;                           /* file of static forwarding tables; NULL */
 	bool keep_lids;                             /* use the LIDs and the LMC of the topology */
 	u8 lmc, priority, packet_life;

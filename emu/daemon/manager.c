@@ -64,6 +64,16 @@ static void manager_on_event(void *ctx, enum sm_event event)
 	daemon_timeline_note(d, "sm", line);
 }
 
+/* @place: where the topology names the file; NULL: the command line does. */
+static char *manager_file(const char *path, const char *place, char *err, size_t err_len)
+{
+	char why[400], *text = sm_file_read(path, why, sizeof(why));
+
+	if (!text)
+		snprintf(err, err_len, "%s%s%s", place ?: "", place ? ": " : "", why);
+	return text;
+}
+
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 {
 	struct sm_config cfg = {
@@ -84,12 +94,12 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 	if (!h)
 		return -ENOENT;
 	if (d->opt.partitions && !d->partitions) {
-		d->partitions = sm_file_read(d->opt.partitions, err, err_len);
+		d->partitions = manager_file(d->opt.partitions, d->opt.partitions_place, err, err_len);
 		if (!d->partitions)
 			return -EINVAL;
 	}
 	if (d->opt.lfts && !d->lfts) {
-		d->lfts = sm_file_read(d->opt.lfts, err, err_len);
+		d->lfts = manager_file(d->opt.lfts, NULL, err, err_len);
 		if (!d->lfts)
 			return -EINVAL;
 	}

@@ -277,8 +277,10 @@ int main(int argc, char **argv)
 		if (daemon_shard_topology(&d, topo, why, sizeof(why)))
 			muslind_fail("%s", why);
 	}
-	if (!d.opt.partitions && topo->partition_file) /* the command line has priority */
+	if (!d.opt.partitions && topo->partition_file) { /* the command line has priority */
 		d.opt.partitions = realpath(topo->partition_file, NULL) ?: strdup(topo->partition_file);
+		d.opt.partitions_place = strdup(topo->partition_place);
+	}
 	if (d.opt.keep_lids)
 		keep_lids(&d, topo);
 	muslind_limit();
