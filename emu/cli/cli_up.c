@@ -298,6 +298,8 @@ int cli_up(int argc, char **argv)
 		printf("; subnet up after %.2f s, its manager is on %s\n", cli_seconds() - start, cli_text(sm, "host"));
 	else if (json_is_string(json_object_get(st, "manager_shard")))
 		printf("; its subnet manager is in shard %s\n", cli_text(st, "manager_shard"));
+	else if (json_is_true(json_object_get(st, "trunks")))
+		printf("; no embedded subnet manager: a manager beyond a trunk, or on a host, configures the subnet\n");
 	else if (cli_number(st, "ports"))
 		printf("; no subnet manager yet: muslin run HOST -- muslin-sm, or opensm, see muslin(1)\n");
 	else

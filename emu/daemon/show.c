@@ -402,8 +402,8 @@ json_t *daemon_show_status(struct daemon *d)
 	}
 	linked_active = active;
 	daemon_other_ports_count(d, &linked, &linked_active);
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "name", d->run.name,
-			 "hosts", (int)hosts, "switches", (int)switches, "links",
+	return json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "name", d->run.name,
+			 "trunks", d->trunks && !d->opt.shards, "hosts", (int)hosts, "switches", (int)switches, "links",
 			 (int)(ends / 2 + daemon_ether_links(d)), "ports", (int)wired, "active", (int)active, "linked",
 			 (int)linked, "linked_active", (int)linked_active, "waiting", waiting, "sm", sm_json(d),
 			 "manager", daemon_manager_json(d), "manager_shard", manager_shard_json(d), "uptime",

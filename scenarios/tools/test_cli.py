@@ -171,6 +171,14 @@ def test_up_counts(new_fabric):
     assert "SUBNET UP: 2 nodes (1 switch), " in new_fabric.daemon_log()
 
 
+def test_up_without_a_subnet_manager(new_fabric):
+    """It does not recommend a second manager where one beyond a trunk may be at work."""
+    assert "; no subnet manager yet: muslin run HOST" in new_fabric.command("up", "leafs 1 hosts 1", "--no-sm")
+    new_fabric.down()
+    trunk = f"leafs 1 hosts 1\ntrunk leaf1:2 listen {new_fabric.folder}/t"
+    assert "; no embedded subnet manager: a manager beyond a trunk, or" in new_fabric.command("up", trunk, "--no-sm")
+
+
 def test_down_leaves_nothing(new_fabric):
     new_fabric.up()
     pid = new_fabric.daemon_pid
