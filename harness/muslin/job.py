@@ -2,6 +2,7 @@
 """A shell command in the background of a guest: started, watched, and ended with all processes that it started."""
 
 import shlex
+import time
 
 from .errors import ProcessFailed
 from .errors import hide as __tracebackhide__  # noqa: F401
@@ -14,7 +15,8 @@ class Job:
     """@command in a session of its own in the guest @vm, both streams in /tmp/@name.log there. Used like a Process."""
 
     def __init__(self, vm, command, name):
-        self.vm, self.command, self.log = vm, command, f"/tmp/{name}.log"
+        self.vm, self.command, self.name, self.log = vm, command, name, f"/tmp/{name}.log"
+        self.began = time.time()
         self.end = f"/tmp/{name}.{vm.sent}.end"
         told = f"sh -c {shlex.quote(command)}; echo $? >{self.end}"
         self.pid = int(vm.run(f"setsid sh -c {shlex.quote(told)} >{self.log} 2>&1 </dev/null & echo $!"))

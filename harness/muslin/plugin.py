@@ -187,6 +187,7 @@ def _add_sections(item, result):
     for fabric in fabrics:
         for vm in fabric.vms if result.when != "teardown" else []:
             result.sections.append((f"kernel of the guest on {vm.host}", vm.keep()[-4000:]))
+            result.sections.extend((f"output of {job}", log) for job, log in vm.job_logs(item.stash[BEGAN]) if log)
         if log := _log(fabric):
             result.sections.append((f"daemon log of {fabric.name}", log))
     if fabrics:

@@ -43,6 +43,7 @@ class VM:
         self.dmesg_file = self.console.with_suffix(".dmesg")
         self.buffer = b""
         self.told = set()
+        self.jobs = []
         self.sent = 0
         self.delimiter = secrets.token_hex(8)
         try:
@@ -120,7 +121,8 @@ class VM:
 
     def start(self, command, name="job"):
         """Starts a shell command in the background, its output in /tmp/NAME.log, and returns it."""
-        return Job(self, command, name)
+        self.jobs.append(Job(self, command, name))
+        return self.jobs[-1]
 
     def log(self, name="job"):
         return self.run(f"cat /tmp/{name}.log", status=None)
@@ -172,18 +174,34 @@ class VM:
 
     def check(self):
         """Raises if the kernel has logged a new problem."""
-        text = self.kernel_text()
-        said = text if text == self.console_text() else text + self.console_text()  # also of boots before this one
-        bad = {line for line in said.splitlines() if SPLAT.search(line)} - self.told
+        logs = (self.kernel_text(), self.console_text())  # the latter also of boots before this one
+        bad = {line for log in logs for line in log.splitlines() if SPLAT.search(line)} - self.told
         self.told |= bad
         if bad:
-            raise AssertionError(f"the kernel of the guest on {self.host} complains:\n{said[-6000:]}")
+            log = next(log for log in logs if any(line in log for line in bad))
+            at = min(log.index(line) for line in bad if line in log)
+            said = log[max(0, at - 1000) : at + 5000]
+            raise AssertionError(f"the kernel of the guest on {self.host} complains:\n{said}")
 
     def keep(self):
         """Writes the kernel's log beside the console, in the fabric's directory, and returns it."""
         text = self.kernel_text()
         self.dmesg_file.write_text(text)
         return text
+
+    def job_logs(self, since=0.0):
+        """
+        Of jobs that run, or were started after @since: [(job, end of its output)]. The outputs are also written beside
+        the console. Those of a guest that does not respond are omitted.
+        """
+        logs = {}
+        with contextlib.suppress(AssertionError, OSError):
+            for job in self.jobs if self.process.running() else []:
+                if job.began >= since or job.running():
+                    out = self.call(f"tail -c 1000000 {job.log}", timeout=10)[1]
+                    self.console.with_suffix(f".{job.name}.log").write_text(out)
+                    logs[job.log] = (str(job), out[-4000:])
+        return list(logs.values())
 
     def end(self):
         """Kills the guest without a shutdown: `muslin vm` kills QEMU at SIGTERM, and removes its files."""

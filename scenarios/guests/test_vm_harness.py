@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -43,6 +44,15 @@ def test_of_a_wrong_status(vm):
         vm.run("exit 3")
     assert vm.call("exit 3") == (3, "")
 
+def test_of_an_earlier_job(vm):
+    vm.start("echo earlier", "earlier").wait()
+
+def test_of_a_job(vm):
+    vm.run("for i in $(seq 500); do echo filler $i of the log >/dev/kmsg; done; echo newest >/dev/kmsg")
+    vm.start("echo said by the server; sleep 99", "server")
+    vm.start("echo said by the client; false", "client")
+    vm.wait("grep connected /tmp/client.log", 1)
+
 def test_that_panics(shared_fabric):
     vm = shared_fabric.vm("h5")
     with pytest.raises(AssertionError):
@@ -61,10 +71,20 @@ def test_splats_fail_tests_and_are_kept(same_user, muslin_programs, tmp_path, fo
     options = ["--muslin-artifacts=kept", "--muslin-capture", "--muslin-build=installed", *same_user]
     out = subprocess.run([*argv, *options], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=250).stdout
     assert not list(folder.glob("muslin*"))
-    assert "4 passed" in out and "4 failed" in out and "error" not in out.splitlines()[-1], out
+    assert "5 passed" in out and "5 failed" in out and "error" not in out.splitlines()[-1], out
     assert out.count("FAILED test_made_up.py::test_that_complains") == 3, out
     assert "FAILED test_made_up.py::test_that_panics" in out
     assert "the kernel of the guest on h1 complains" in out and "Kernel panic" in out
+    test = re.search(r"^_+ test_of_a_job _+$(.*?)^_{8,}", out, re.M | re.S)[1]
+    for name in ("server; sleep 99", "client; false"):  # their logs, and the newest lines of the kernel's
+        words = re.escape(f"`echo said by the {name}` in the guest on h1")
+        assert re.search(rf"^-+ output of {words} -+\nsaid by the {name.partition(';')[0]}$", test, re.M), test
+    assert re.search(r"^-+ kernel of the guest on h1 -+$.*filler 500 of the log$.*newest$", test, re.M | re.S), test
+    assert "output of `echo earlier`" not in test
+    complaints = re.findall(r"^E +AssertionError: the kernel of the guest on h1 complains:\n((?:E .*\n)+)", out, re.M)
+    assert len(complaints) == 3
+    for text in complaints:
+        assert re.search("BUG: kernel|WARNING: CPU|blocked for more", text), text
     kept = {p.name.split("-", 1)[-1]: p for p in tmp_path.glob("kept/*/*") if "h1" in p.name or "h5" in p.name}
-    assert {"h1.console", "h1.dmesg", "h1.pcapng", "h5.console"} <= kept.keys()
+    assert {"h1.console", "h1.dmesg", "h1.client.log", "h1.pcapng", "h5.console"} <= kept.keys()
     assert "BUG: kernel NULL" in kept["h1.dmesg"].read_text() and kept["h1.pcapng"].stat().st_size > 1000
