@@ -39,12 +39,15 @@ static void tree_failed(struct uv_tree *t)
 		t->written[t->n - 1] = 0;
 }
 
-/* Sets the mode explicitly: the daemon's umask may be narrower. */
-static void make_dirs(char *path)
+/*
+ * Creates the directories of @path, but none above the tree: who has removed that has removed the fabric's files. Sets the mode
+ * explicitly: the daemon's umask may be narrower.
+ */
+static void make_dirs(const struct uv_tree *t, char *path)
 {
 	char *p;
 
-	for (p = path + 1; (p = strchr(p, '/')); p++) {
+	for (p = path + strlen(t->root); (p = strchr(p, '/')); p++) {
 		*p = 0;
 		if (!mkdir(path, 0755))
 			chmod(path, 0755);
@@ -53,7 +56,7 @@ static void make_dirs(char *path)
 }
 
 /* Opens the file in spite of a missing directory, a link, or a mode without write permission. */
-static int open_to_write(char *path)
+static int open_to_write(const struct uv_tree *t, char *path)
 {
 	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
 	int fd = open(path, flags, 0600);
@@ -61,7 +64,7 @@ static int open_to_write(char *path)
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT)
-		make_dirs(path);
+		make_dirs(t, path);
 	else if (errno == ELOOP)
 		unlink(path);
 	else if (errno == EACCES)
@@ -83,7 +86,7 @@ void uv_tree_put(struct uv_tree *t, const char *file, u32 mode, const char *fmt,
 	len = len < (int)sizeof(text) ? len : (int)sizeof(text) - 1;
 	if (!tree_begin(t, file, text, path))
 		return;
-	fd = open_to_write(path);
+	fd = open_to_write(t, path);
 	if (fd < 0 || pwrite(fd, text, (size_t)len, 0) != len || ftruncate(fd, len) || fchmod(fd, mode))
 		tree_failed(t);
 	if (fd >= 0)
@@ -100,7 +103,7 @@ void uv_tree_link(struct uv_tree *t, const char *file, const char *fmt, ...)
 	va_end(ap);
 	if (!tree_begin(t, file, target, path))
 		return;
-	make_dirs(path);
+	make_dirs(t, path);
 	unlink(path);
 	if (symlink(target, path))
 		tree_failed(t);

@@ -187,6 +187,19 @@ def test_down_leaves_nothing(new_fabric):
     assert not list((new_fabric.folder / "run").glob(f"{new_fabric.name}/*sock*"))
 
 
+def test_a_run_directory_that_was_removed_stays_removed(new_fabric):
+    """The daemon writes counters and the state of its ports there, also when a program ends, and while it itself ends."""
+    new_fabric.up("leafs 1 hosts 2")
+    run, pid = new_fabric.folder / "run", new_fabric.daemon_pid
+    program = new_fabric.start("h1", "ib_write_bw")
+    wait_until(lambda: new_fabric.node("h1")["objects"]["contexts"], 20, "its context")
+    run.rename(new_fabric.folder / "moved")  # at once, as no removal is
+    program.kill()
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10, "the daemon's end")
+    assert not run.exists()
+
+
 def test_a_killed_daemon_can_be_replaced_at_once(new_fabric):
     """While it is still exiting, `up` waits for its lock, and `down` leaves nothing of it."""
     new_fabric.up("leafs 1 hosts 2")
