@@ -7,9 +7,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 import pytest
+from muslin.plugin import make_folder
 
 HERE = pathlib.Path(__file__).parent
 # Files without guests that take longest: none of them may be the last one of a run.
@@ -139,9 +139,9 @@ def shards(request, muslin_make_fabric):
 
 
 @pytest.fixture
-def folder():
+def folder(request):
     """A directory that any user may enter."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
+    path = make_folder(request.config, "muslin-t-")
     path.chmod(0o755)
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -167,13 +167,13 @@ def helper(build_folder):
 
 
 @pytest.fixture(scope="session")
-def program():
+def program(request):
     """
     program("apm"): the path of programs/apm.c, compiled with the files that these programs share; if programs/ has a
     directory with that name, of all its files. program("sharing.py"): the path of a copy that any user may read,
     beside the others. program("slow_copies.so"): a library to preload.
     """
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-p-"))
+    folder = make_folder(request.config, "muslin-p-")
     folder.chmod(0o755)
     werror = ["-Werror"] if os.environ.get("WERROR") == "1" else []
 

@@ -27,6 +27,10 @@ MADE = pytest.StashKey[list]()  # of the session: fabrics whose directories exis
 ENDED = pytest.StashKey[list]()  # of the session: those whose directories are removed after the report of the test
 FAILED = pytest.StashKey[dict]()  # of the session: {fabric of wider scope: {phase of a test: pytest's report}}
 RUN = pytest.StashKey[str]()  # of the session: its name, the same in all workers
+CLEANER = pytest.StashKey[subprocess.Popen]()  # of the session: removes its directories when pytest is killed
+# Reads names of directories until pytest has closed the pipe or has ended in any way, and then removes them. Daemons and
+# programs may take a moment to end.
+CLEAN = 'while read -r f; do set -- "$@" "$f"; done; until rm -rf -- "$@" || [ $((n += 1)) -gt 20 ]; do sleep 0.5; done'
 CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at most: the kernel's coarsest tick
 
 
@@ -248,6 +252,24 @@ def _end(config, fabric, name, title):
             _write(config, fabric, folder, title, failures or {"call": report.PASSED})
 
 
+def make_folder(config, prefix):
+    """Creates a directory, which does not survive the session, even if that is killed."""
+    if CLEANER not in config.stash:
+        config.stash[CLEANER] = subprocess.Popen(
+            ["sh", "-c", CLEAN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,  # a Ctrl-C, or a signal to pytest's process group, does not end it
+            text=True,
+        )
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
+    with contextlib.suppress(BrokenPipeError):  # it was killed
+        print(folder, file=config.stash[CLEANER].stdin, flush=True)
+    return folder
+
+
 def _remove(config, fabric):
     config.stash[MADE].remove(fabric)
     shutil.rmtree(fabric.folder, ignore_errors=True)
@@ -279,6 +301,8 @@ def pytest_unconfigure(config):
     """Removes the directories of fabrics whose test has no report, since the session was interrupted."""
     for fabric in [*config.stash.get(MADE, [])]:
         _remove(config, fabric)
+    if CLEANER in config.stash:
+        config.stash[CLEANER].communicate()
 
 
 # ---- programs ----
@@ -318,7 +342,7 @@ def muslin_programs(request):
             pytest.fail(f"--muslin-build={build}: there is no program muslin: build it with `make`", pytrace=False)
         yield build
         return
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-"))
+    folder = make_folder(request.config, "muslin-")
     folder.chmod(0o755)
     where = [f"O={build}", "DESTDIR=", f"prefix={folder}", f"libdir={folder}/lib"]
     subprocess.run(["make", "-s", "-C", TREE, "install", *where], check=True)
@@ -349,7 +373,7 @@ def muslin_make_fabric(request, muslin_programs, muslin_user):
     config = request.config
 
     def make(label):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
+        folder = make_folder(config, "muslin-t-")
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
         options = {k: config.getoption(f"--muslin-{k}") for k in ("seed", "shards")}

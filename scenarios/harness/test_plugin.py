@@ -3,11 +3,14 @@
 
 import json
 import os
+import pathlib
 import re
+import signal
 import subprocess
 import sys
 
 import pytest
+from muslin import wait_until
 from test_ci import LIMIT, TREE
 
 pytestmark = pytest.mark.timeout(LIMIT + 100)
@@ -251,14 +254,41 @@ def test_one_daemon(muslin_fabric):
 """
 
 
-def run_pytest(programs, folder, text, *options):
-    """Runs the tests @text in @folder with the programs that are installed there; returns the output."""
+ENDED = """
+import pathlib
+import time
+
+import pytest
+
+
+@pytest.fixture
+def slow(fabric):
+    yield fabric
+    pathlib.Path("teardown").touch()
+    time.sleep(100)
+
+
+def test_long(slow):
+    program = slow.start("h1", "sleep", "100")
+    pathlib.Path("pids.new").write_text(f"{slow.daemon_pid} {program.pid}")
+    pathlib.Path("pids.new").rename("pids")
+    time.sleep(100)
+"""
+
+
+def prepare(programs, folder, text, *options):
+    """Writes the tests @text in @folder; returns command line and environment of pytest with the installed programs."""
     (folder / "test_users.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\nmuslin_topology = leafs 1 hosts 2\n")
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     env |= {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
     env["PATH"] = f"{programs}:{env['PATH']}"
-    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--muslin-build=installed", *options]
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--muslin-build=installed", *options], env
+
+
+def run_pytest(programs, folder, text, *options):
+    """Runs the tests @text in @folder; returns the output."""
+    argv, env = prepare(programs, folder, text, *options)
     r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     return r.stdout + r.stderr
 
@@ -417,6 +447,32 @@ def test_shards(muslin_programs, tmp_path):
     assert (tmp_path / "junit.xml").read_text().count('name="muslin_one_daemon"') == 1
     out = run_pytest(muslin_programs, tmp_path, SHARDS, "-k", "one_daemon")
     assert "1 passed" in out and "despite" not in out, out
+
+
+def ended(pid):
+    """Whether the process has ended, even if nobody has reaped it."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.mark.parametrize("signals", ["TERM", "INT INT", "KILL"])
+def test_a_signal_leaves_nothing(muslin_programs, tmp_path, folder, signals):
+    """Neither directories nor programs: also if a second Ctrl-C ends the teardown, or pytest has no teardown."""
+    argv, env = prepare(muslin_programs, tmp_path, ENDED)
+    with (tmp_path / "log").open("w") as log:
+        p = subprocess.Popen(argv, cwd=tmp_path, env=env | {"TMPDIR": str(folder)}, stdout=log, stderr=log)
+    try:
+        for name, begun in zip(signals.split(), ["pids", "teardown"], strict=False):
+            wait_until((tmp_path / begun).exists, 60, begun)
+            p.send_signal(getattr(signal, f"SIG{name}"))
+        p.wait(60)
+    finally:
+        p.kill()
+        p.wait()
+    wait_until(lambda: all(map(ended, (tmp_path / "pids").read_text().split())), 20, "the end of the programs")
+    wait_until(lambda: not list(folder.iterdir()), 30, "the removal of the directories")
 
 
 def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):

@@ -9,22 +9,22 @@ import pathlib
 import re
 import shutil
 import signal
-import tempfile
 import time
 
 import pytest
 from muslin import Fabric, free_port, wait_until
+from muslin.plugin import make_folder
 
 SOON = 1.0  # seconds: without the threads a wait for a client had no limit
 STOPPED = 1.5  # seconds: longer than the earlier limit of a wait for a copy
 
 
 @pytest.fixture
-def root_fabric(muslin_programs):
+def root_fabric(request, muslin_programs):
     """A fabric of root, if root runs the tests: only root may create a userfaultfd for its own accesses."""
     if os.geteuid():
         pytest.skip("a userfaultfd takes root")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
+    folder = make_folder(request.config, "muslin-t-")
     fabric = Fabric(muslin_programs, folder, f"root-{os.getpid()}")
     yield fabric.up()
     fabric.down()
