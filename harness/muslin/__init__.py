@@ -2,7 +2,7 @@
 """Fabrics, and programs on their hosts, for tests. muslin-pytest(7) is the reference."""
 
 from .errors import FabricError, MuslinError, ProcessFailed, WaitTimeout
-from .fabric import Fabric
+from .fabric import Fabric, FabricFactory
 from .fault import Fault
 from .host import Host, Link, Trace
 from .job import Job
@@ -12,6 +12,7 @@ from .vm import VM
 __all__ = [
     "Fabric",
     "FabricError",
+    "FabricFactory",
     "Fault",
     "Host",
     "Job",

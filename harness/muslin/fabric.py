@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One simulated fabric, controlled by the muslin command."""
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import json
 import os
 import pathlib
+import re
 import tempfile
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, ClassVar, Protocol
 
 from . import pair, report
 from .errors import FabricError, ProcessFailed
 from .errors import hide as __tracebackhide__  # noqa: F401
 from .fault import Fault
 from .host import Host, Link, Trace
-from .process import Process, wait_until
+from .process import Process, StrPath, wait_until
 from .vm import VM
 
+Program = Sequence[Any]  # (host, argv...)
 UNSPLIT = "cannot be split into shards"  # in muslind's message about a topology
 
 
@@ -26,11 +32,22 @@ class Fabric:
     decisions; @shards: the number of daemons, where the topology can be split.
     """
 
-    armed = []  # faults of all fabrics of this process, in the order of arming; the plugin empties it for each test
-    used = []  # fabrics of this process on which a command ran; the plugin empties it after each test
-    unsplit = []  # why fabrics of this process are in one daemon despite @shards; the plugin empties it
+    # Of all fabrics of this process; the plugin empties these for each test.
+    armed: ClassVar[list[Fault]] = []  # faults, in the order of arming
+    used: ClassVar[list[Fabric]] = []  # fabrics on which a command ran
+    unsplit: ClassVar[list[str]] = []  # why fabrics are in one daemon despite @shards
 
-    def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None, shards=1):
+    def __init__(
+        self,
+        programs: StrPath,
+        folder: StrPath,
+        name: str,
+        *,
+        user: int | None = None,
+        wrapper: Iterable[object] = (),
+        seed: int | None = None,
+        shards: int = 1,
+    ) -> None:
         self.muslin = pathlib.Path(programs) / "muslin"
         self.folder = pathlib.Path(folder)
         self.name = name
@@ -39,14 +56,14 @@ class Fabric:
         self.seed = seed
         self.shards = shards
         self.count = itertools.count()
-        self.processes = []
-        self.faults = []
-        self.hold = None
-        self.vms = []
+        self.processes: list[Process] = []
+        self.faults: list[Fault] = []
+        self.hold: int | None = None
+        self.vms: list[VM] = []
         self.capture = False  # capture the ports of hosts that are used
         self.record = False  # down() collects the data of a page first
-        self.recorded = None  # those data of a fabric that is down
-        self.traces = {}
+        self.recorded: dict[str, Any] | None = None  # those data of a fabric that is down
+        self.traces: dict[str, Trace] = {}
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
         self.env["MUSLIN_NAME"] = name
@@ -64,24 +81,26 @@ class Fabric:
 
     # Programs
 
-    def command(self, *args, timeout=60.0, status=0, pass_fds=()):
+    def command(
+        self, *args: object, timeout: float = 60.0, status: int | None = 0, pass_fds: Collection[int] = ()
+    ) -> str:
         """Runs `muslin ARGS` to its end and returns what it printed."""
         return self._start([self.muslin, *args], pass_fds).wait(timeout, status)
 
-    def start(self, host, *argv):
+    def start(self, host: Host | str, *argv: object) -> Process:
         """
         Starts a program on @host and returns its Process. It runs in the directory of the fabric; the program's own
         path may be relative to the current directory.
         """
         self._capture(host)
-        program = [os.path.abspath(a) if "/" in str(a) and not os.path.isabs(a) else a for a in argv[:1]]
+        program = [os.path.abspath(str(a)) if "/" in str(a) else str(a) for a in argv[:1]]
         return self._start([*self.wrapper, self.muslin, "run", host, "--", *program, *argv[1:]])
 
-    def start_muslin(self, *args, pass_fds=()):
+    def start_muslin(self, *args: object, pass_fds: Collection[int] = ()) -> Process:
         """Starts `muslin ARGS` and returns its Process."""
         return self._start([self.muslin, *args], pass_fds)
 
-    def _capture(self, hosts):
+    def _capture(self, hosts: object) -> None:
         """
         With --muslin-capture: captures the packets of the ports of @hosts, from the first program or guest there on.
         """
@@ -89,24 +108,33 @@ class Fabric:
             if h not in self.traces:
                 self.traces[h] = self.trace(h)
 
-    def trace(self, place, *options):
+    def trace(self, place: Host | Link | str, *options: object) -> Trace:
         """
         Captures the packets that pass @place (a host, or NODE:PORT) until the end of the block; returns the Trace.
         """
         return Trace(self, place, self.folder / f"{next(self.count):03}-{str(place).replace(':', '.')}.pcapng", options)
 
-    def vm(self, host, *options, timeout=300.0):
+    def vm(self, host: Host | str, *options: object, timeout: float = 300.0) -> VM:
         """Boots a guest on @host and returns its VM. The first one on a machine has to build its image."""
         self._capture(host)
         vm = VM(self, host, *options, timeout=timeout)
         self.vms.append(vm)
         return vm
 
-    def run(self, host, *argv, timeout=60.0, status=0):
+    def run(self, host: Host | str, *argv: object, timeout: float = 60.0, status: int | None = 0) -> str:
         """Runs a program on @host to its end and returns its output."""
         return self.start(host, *argv).wait(timeout, status)
 
-    def pair(self, server, client, *, client_fabric=None, ready=None, restart=pair.RESTART_BOTH, timeout=60.0):
+    def pair(
+        self,
+        server: Program,
+        client: Program,
+        *,
+        client_fabric: Fabric | None = None,
+        ready: str | None = None,
+        restart: re.Pattern[str] = pair.RESTART_BOTH,
+        timeout: float = 60.0,
+    ) -> tuple[str, str]:
         """
         Runs @server = (host, argv...) and @client = (host, argv...) against each other and returns both outputs; the
         client's host is one of this fabric or of @client_fabric. The client starts when the server has printed @ready;
@@ -121,7 +149,16 @@ class Fabric:
             out = pair.run(srv, lambda: clients.start(*client), timeout, restart)
         return srv.wait(timeout, status=None), out
 
-    def start_pair(self, server, client, until, *, client_fabric=None, timeout=20.0, what="traffic"):
+    def start_pair(
+        self,
+        server: Program,
+        client: Program,
+        until: Callable[[], object],
+        *,
+        client_fabric: Fabric | None = None,
+        timeout: float = 20.0,
+        what: str = "traffic",
+    ) -> tuple[Process, Process]:
         """
         Starts @server and @client as pair() does, and returns both, still running, when @until() is true. The client
         starts again until it is connected.
@@ -129,7 +166,7 @@ class Fabric:
         srv, clients = self.start(*server), client_fabric or self
         return srv, pair.start(srv, lambda: clients.start(*client), until, timeout, what)
 
-    def _start(self, argv, pass_fds=()):
+    def _start(self, argv: Iterable[object], pass_fds: Collection[int] = ()) -> Process:
         if self not in self.used:
             self.used.append(self)
         words = [str(a) for a in argv]
@@ -139,19 +176,19 @@ class Fabric:
         else:
             label = "-".join(["muslin", *words[len(self.wrapper) + 1 :][:1]])
         log = self.folder / f"{next(self.count):03}-{label[:40].replace('/', '.')}.log"
-        p = Process(argv, log, env=self.env, cwd=self.folder, user=self.user, pass_fds=pass_fds)
+        p = Process(words, log, env=self.env, cwd=self.folder, user=self.user, pass_fds=pass_fds)
         self.processes.append(p)
         return p
 
     # The fabric
 
-    def up(self, topology=None, *args, timeout=120.0):
+    def up(self, topology: StrPath | None = None, *args: object, timeout: float = 120.0) -> Fabric:
         """
         Brings the fabric up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a
         path, or a topology as text (of one line or several). It has as many daemons as the plugin's --muslin-shards
         says, unless --shards is among @args or muslind cannot split the topology.
         """
-        argv = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
+        argv: list[object] = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
         if topology is not None:
             if "\n" in str(topology):
                 path = self.folder / "fabric.topo"
@@ -181,14 +218,14 @@ class Fabric:
         self.command("timeline", "--start")
         return self
 
-    def sweep(self, host="h1"):
+    def sweep(self, host: Host | str = "h1") -> Fabric:
         """Runs OpenSM on @host of a fabric that is up with --no-sm, and waits until every linked port is Active."""
         self.sm_log = self.folder / f"opensm-{next(self.count)}.log"
         self.sm = self.start(host, "opensm", "-f", self.sm_log, "-s", "5")
         self.wait_active()
         return self
 
-    def down(self):
+    def down(self) -> None:
         """Ends programs and daemon; raises if a sanitizer has reported an error. No effect when the fabric is down."""
         if self.hold is not None:
             with contextlib.suppress(AssertionError):  # the daemon may have ended
@@ -208,14 +245,16 @@ class Fabric:
         if reports:
             raise FabricError(f"sanitizers (SAN=1) report of muslin's programs:\n{reports}")
 
-    def _release_hold(self):
+    def _release_hold(self) -> None:
         if self.hold is not None:
             os.close(self.hold)
             self.hold = None
 
     # Faults
 
-    def fault(self, place, action, *flags, expect=True, **keys):
+    def fault(
+        self, place: Host | Link | str, action: str, *flags: str, expect: bool = True, **keys: object
+    ) -> Fault:
         """
         Arms a fault: fabric.fault("h5", "drop", opcode="ack", nth=3). @flags are words without a value; a key that is
         a Python keyword ends with an underscore (for_="5ms"). @expect False: the test does not fail if it never fires.
@@ -226,79 +265,87 @@ class Fabric:
         self.armed.append(self.faults[-1])
         return self.faults[-1]
 
-    def clear(self):
+    def clear(self) -> None:
         """Clears every fault."""
         for f in self.faults:
             f.clear()
 
-    def unfired(self):
+    def unfired(self) -> list[Fault]:
         """The faults that had to fire and never did."""
         return [f for f in self.faults if f.unfired()]
 
     # State
 
-    def show(self):
+    def show(self) -> dict[str, Any]:
         """The state of the fabric: the output of `muslin show --json`."""
-        return json.loads(self.command("show", "--json", "--counters"))
+        return dict(json.loads(self.command("show", "--json", "--counters")))
 
     @property
-    def hosts(self):
+    def hosts(self) -> list[Host]:
         """All hosts, as Host objects."""
         return [Host(self, n["name"]) for n in self.show()["nodes"] if n["type"] != "switch"]
 
-    def host(self, name):
+    def host(self, name: str) -> Host:
         """The Host with that name."""
         found = {h.name: h for h in self.hosts}
         if name not in found:
             raise FabricError(f"no host {name}; there are {', '.join(found)}")
         return found[name]
 
-    def link(self, place):
+    def link(self, place: str) -> Link:
         """The Link at @place: NODE:PORT."""
         return Link(self, place)
 
-    def node(self, name):
+    def node(self, name: Host | str) -> dict[str, Any]:
         """The attributes of a node, as in `muslin show --json`."""
         for node in self.show()["nodes"]:
             if node["name"] == str(name):
-                return node
+                return dict(node)
         raise FabricError(f"no node {name}")
 
-    def port(self, name, num=1):
+    def port(self, name: Host | str, num: int = 1) -> dict[str, Any]:
         """The attributes of a node's port."""
         for port in self.node(name)["ports"]:
             if port["num"] == num:
-                return port
+                return dict(port)
         raise FabricError(f"no port {num} of {name}")
 
-    def ip(self, host):
+    def ip(self, host: Host | str) -> str:
         """The host's first IPv4 address."""
         for address in self.node(host)["ips"]:
             if ":" not in address:
-                return address.split("/")[0]
+                return str(address).split("/")[0]
         raise FabricError(f"{host} has no IPv4 address")
 
-    def wait_active(self, timeout=60.0):
+    def wait_active(self, timeout: float = 60.0) -> None:
         """Waits until every port with a link is Active."""
 
-        def all_active():
+        def all_active() -> bool:
             ports = [(n["name"], p["num"], p["state"]) for n in self.show()["nodes"] for p in n["ports"]]
             return not [p for p in ports if p[2].lower() in ("init", "initialize", "armed")]
 
         wait_until(all_active, timeout, "all ports Active", 0.3)
 
     @property
-    def daemon_pid(self):
+    def daemon_pid(self) -> int:
         """Of the daemon with the fabric's name."""
         return int(next((self.folder / "run").glob(f"**/{self.name}/*pid")).read_text())
 
     @property
-    def daemon_pids(self):
+    def daemon_pids(self) -> list[int]:
         """Of all shards, in their order."""
-        others = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/pid")
-        others = sorted(others, key=lambda path: int(path.parent.name.rpartition(".")[2]))
+        found = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/pid")
+        others = sorted(found, key=lambda path: int(path.parent.name.rpartition(".")[2]))
         return [self.daemon_pid, *(int(path.read_text()) for path in others)]
 
-    def daemon_log(self):
+    def daemon_log(self) -> str:
         """The log of its daemon; of several, one after the other, each below a line with the daemon's name."""
         return self.command("log", "--name", self.name)
+
+
+class FabricFactory(Protocol):
+    """What muslin_fabric_factory returns."""
+
+    def __call__(
+        self, topology: StrPath | None = None, *args: object, label: str | None = None, up: bool = True
+    ) -> Fabric: ...

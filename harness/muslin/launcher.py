@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The programs in a wheel: their location, and the commands that pip installs for them."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import shutil
 import sys
+from typing import NoReturn
 
 CARRIED = pathlib.Path(__file__).with_name("_programs") / "bin"
 
 
-def folder():
+def folder() -> pathlib.Path | None:
     """The directory of muslin and muslind: of this package, else of the PATH; None: not found."""
     if (CARRIED / "muslin").exists():
         return CARRIED
@@ -17,7 +20,7 @@ def folder():
     return pathlib.Path(found).resolve().parent if found else None
 
 
-def main():
+def main() -> NoReturn:
     """Runs the packaged program with this script's name."""
     name = pathlib.Path(sys.argv[0]).name
     program = CARRIED / name

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A server and its client: the client starts again while the server is not listening yet."""
 
+from __future__ import annotations
+
 import itertools
 import re
 import time
+from collections.abc import Callable
 
 from .errors import ProcessFailed, WaitTimeout
 from .errors import hide as __tracebackhide__  # noqa: F401
-from .process import wait_until
+from .process import Process, wait_until
 
 # Output of clients without a listener: rdma_cm programs as rping, perftest, libibverbs' pingpongs, UCX, libfabric.
 CONNECT_REFUSED = re.compile(
@@ -19,7 +22,9 @@ RESTART_BOTH = re.compile("Failed to connect RDMA CM events|Correlation coeffici
 CONNECT_SECONDS = 20
 
 
-def run(server, start_client, timeout, restart=RESTART_BOTH):
+def run(
+    server: Process, start_client: Callable[[], Process], timeout: float, restart: re.Pattern[str] = RESTART_BOTH
+) -> str:
     """
     Runs clients, each created by @start_client(), until one succeeds, and returns its output. After one whose
     connection was refused, or when it or @server (a Process) has printed a match of @restart, both start again.
@@ -27,7 +32,7 @@ def run(server, start_client, timeout, restart=RESTART_BOTH):
     pauses = (0.1 * 2**n for n in itertools.count())
     outputs = ""
 
-    def attempt():
+    def attempt() -> str | None:
         nonlocal outputs
         client = start_client()
         text = client.wait(timeout, status=None)
@@ -41,24 +46,28 @@ def run(server, start_client, timeout, restart=RESTART_BOTH):
         return None
 
     try:
-        return wait_until(attempt, CONNECT_SECONDS, f"a connection to {server}", 0.2)
+        return wait_until(attempt, CONNECT_SECONDS, f"a connection to {server}", 0.2) or ""
     except WaitTimeout as e:
         raise WaitTimeout(f"{e}: {outputs}") from None
 
 
-def _outputs(client, server):
+def _outputs(client: Process | None, server: Process) -> str:
+    if client is None:
+        return f"the server {server}:\n{server.output}"
     state = f"ended with {client.popen.returncode}" if client.popen.poll() is not None else "runs"
     return f"{client} {state}:\n{client.output}\nthe server {server}:\n{server.output}"
 
 
-def start(server, start_client, until, timeout, what):
+def start(
+    server: Process, start_client: Callable[[], Process], until: Callable[[], object], timeout: float, what: str
+) -> Process:
     """
     Starts clients until one is connected, so that @until() is true, and returns that one, which runs on. A client that
     has ended starts again; with a match of RESTART_BOTH, or when it has ended, so does @server.
     """
-    client = None
+    client: Process | None = None
 
-    def connected():
+    def connected() -> Process | None:
         nonlocal client
         if client and until():
             return client
@@ -70,6 +79,8 @@ def start(server, start_client, until, timeout, what):
         return None
 
     try:
-        return wait_until(connected, timeout, what, 0.1)
+        wait_until(connected, timeout, what, 0.1)
     except WaitTimeout as e:
         raise WaitTimeout(f"{e}: {_outputs(client, server)}") from None
+    assert client
+    return client

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The pytest plugin. Fixtures, marker, options and ini values: muslin-pytest(7)."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import itertools
@@ -12,29 +14,37 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, Union
 
 import pytest
 
 from . import launcher, report
-from .fabric import Fabric
+from .fabric import Fabric, FabricFactory
+from .fault import Fault
+from .process import StrPath
 from .vm import MODELS
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-FABRICS = pytest.StashKey[list]()  # of a test: its own fabrics
-REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
+FABRICS = pytest.StashKey[list[Fabric]]()  # of a test: its own fabrics
+REPORTS = pytest.StashKey[dict[str, pytest.TestReport]]()  # of a test: pytest's report of each phase
 BEGAN = pytest.StashKey[float]()  # of a test: what was written earlier is of other tests
-MADE = pytest.StashKey[list]()  # of the session: fabrics whose directories exist
-ENDED = pytest.StashKey[list]()  # of the session: those whose directories are removed after the report of the test
-FAILED = pytest.StashKey[dict]()  # of the session: {fabric of wider scope: {phase of a test: pytest's report}}
+MADE = pytest.StashKey[list[Fabric]]()  # of the session: fabrics whose directories exist
+ENDED = pytest.StashKey[list[Fabric]]()  # of the session: those whose directories go after the report of the test
+# Of the session: {fabric of wider scope: {phase of a test: pytest's report}}.
+FAILED = pytest.StashKey[dict[Fabric, dict[str, report.Result]]]()
 RUN = pytest.StashKey[str]()  # of the session: its name, the same in all workers
-CLEANER = pytest.StashKey[subprocess.Popen]()  # of the session: removes its directories when pytest is killed
-# Reads names of directories until pytest has closed the pipe or has ended in any way, and then removes them. Daemons and
-# programs may take a moment to end.
+CLEANER = pytest.StashKey["subprocess.Popen[str]"]()  # of the session: removes its directories when pytest is killed
+# Reads names of directories until pytest has closed the pipe or has ended in any way, and then removes them. Daemons
+# and programs may take a moment to end.
 CLEAN = 'while read -r f; do set -- "$@" "$f"; done; until rm -rf -- "$@" || [ $((n += 1)) -gt 20 ]; do sleep 0.5; done'
 CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at most: the kernel's coarsest tick
 
+Topology = Union[StrPath, None]
+MakeFabric = Callable[[str], Fabric]
 
-def pytest_addoption(parser):
+
+def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("muslin")
     group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a build directory, or installed")
     group.addoption("--muslin-seed", type=int, default=1, help="the seed of all random numbers of fabrics and faults")
@@ -49,13 +59,14 @@ def pytest_addoption(parser):
     parser.addini("muslin_topology", "the topology of muslin_fabric: text, or a file relative to the rootdir")
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "muslin(topology, *args): of muslin_fabric, and arguments of `muslin up`")
     config.addinivalue_line("markers", "guest: boots QEMU guests")
     config.addinivalue_line("markers", "model(name, reason=None): skipped where --muslin-model is another one")
     config.stash[RUN] = getattr(config, "workerinput", {}).get("muslin_run") or secrets.token_hex(8)
-    for key, empty in ((MADE, []), (ENDED, []), (FAILED, {})):
-        config.stash[key] = empty
+    config.stash[MADE] = list[Fabric]()
+    config.stash[ENDED] = list[Fabric]()
+    config.stash[FAILED] = dict[Fabric, dict[str, report.Result]]()
     config.addinivalue_line("markers", "one_daemon(reason): skipped with --muslin-shards")
     for option in ("kernel", "qemu", "model"):
         if config.getoption(f"--muslin-{option}"):
@@ -63,12 +74,12 @@ def pytest_configure(config):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node):
+def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist, for each worker."""
     node.workerinput["muslin_run"] = node.config.stash[RUN]
 
 
-def pytest_collection_modifyitems(config, items):
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """
     Skips, with the reason: tests with guests if there is no QEMU or the driver cannot be built, those of another model,
     and with --muslin-shards those of one daemon.
@@ -98,25 +109,29 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.timeout(600))
 
 
-def pytest_report_header(config):
+def pytest_report_header(config: pytest.Config) -> str:
     kernel = os.environ.get("MUSLIN_KERNEL")
     guests = f", guests' kernel {kernel}" if kernel else ""
     return f"muslin: {_repeat(config)}{guests}"
 
 
-def _repeat(config):
+def _repeat(config: pytest.Config) -> str:
     """The options with which a fabric does the same again."""
     options = {"seed": config.getoption("--muslin-seed"), "shards": config.getoption("--muslin-shards")}
     return " ".join(f"--muslin-{k}={v}" for k, v in options.items() if k == "seed" or v > 1)
 
 
-def _fabrics(item):
+def _own(item: pytest.Item) -> list[Fabric]:
+    return item.stash.get(FABRICS, [])
+
+
+def _fabrics(item: pytest.Item) -> list[Fabric]:
     """The test's own fabrics, then those of wider scope that it got from a fixture or on which it ran a command."""
     values = getattr(item, "funcargs", {}).values()
-    return list(dict.fromkeys([*item.stash.get(FABRICS, []), *_among(values), *Fabric.used]))
+    return list(dict.fromkeys([*_own(item), *_among(values), *Fabric.used]))
 
 
-def _among(values):
+def _among(values: Iterable[object]) -> Iterator[Fabric]:
     """The fabrics among the values of fixtures, some of which are several fabrics."""
     for v in values:
         if isinstance(v, Fabric):
@@ -126,29 +141,29 @@ def _among(values):
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_setup(item):
+def pytest_runtest_setup(item: pytest.Item) -> None:
     Fabric.armed.clear()
     item.addfinalizer(lambda: _clear_faults(item))
 
 
-def _shared_faults(item):
+def _shared_faults(item: pytest.Item) -> list[Fault]:
     """Those that the test has armed in fabrics that are up and outlive it."""
-    own = item.stash.get(FABRICS, [])
+    own = _own(item)
     return [f for f in Fabric.armed if f.fabric not in own and f.fabric.hold is not None]
 
 
-def _clear_faults(item):
+def _clear_faults(item: pytest.Item) -> None:
     """The next test does not expect them."""
     for fault in _shared_faults(item):
         fault.clear()
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_call(item):
+def pytest_runtest_call(item: pytest.Item) -> None:
     """
     Fails a test that has passed if a fault that it armed never fired, or the kernel of a guest reported a problem.
     """
-    idle = [str(f) for fabric in item.stash.get(FABRICS, []) for f in fabric.unfired()]
+    idle = [str(f) for fabric in _own(item) for f in fabric.unfired()]
     idle += [str(f) for f in _shared_faults(item) if f.unfired()]
     if idle:
         raise AssertionError("never fired: " + "; ".join(idle))
@@ -158,7 +173,7 @@ def pytest_runtest_call(item):
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     for why in Fabric.unsplit:
         item.user_properties.append(("muslin_one_daemon", why))
         item.add_report_section(call.when, "muslin", f"A fabric is in one daemon: {why}")
@@ -166,7 +181,8 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     result = outcome.get_result()
     if call.when == "setup":
-        item.stash[BEGAN], item.stash[REPORTS] = call.start - CLOCK_TICK, {}
+        item.stash[BEGAN] = call.start - CLOCK_TICK
+        item.stash[REPORTS] = dict[str, pytest.TestReport]()
     item.stash[REPORTS][call.when] = result
     if result.failed:
         _add_sections(item, result)
@@ -177,15 +193,15 @@ def pytest_runtest_makereport(item, call):
     if call.when == "teardown":
         while item.config.stash[ENDED]:
             _remove(item.config, item.config.stash[ENDED].pop())
-        item.stash[FABRICS] = []
+        item.stash[FABRICS] = list[Fabric]()
         Fabric.used.clear()
 
 
-def _replay(config, nodeid):
+def _replay(config: pytest.Config, nodeid: str) -> str:
     return f"pytest '{nodeid}' {_repeat(config)}"
 
 
-def _add_sections(item, result):
+def _add_sections(item: pytest.Item, result: pytest.TestReport) -> None:
     """To pytest's report of a phase that failed: the logs of daemons and guests, and the command that repeats it."""
     fabrics = _fabrics(item)
     for fabric in fabrics:
@@ -198,17 +214,18 @@ def _add_sections(item, result):
         result.sections.append(("muslin", f"again: {_replay(item.config, item.nodeid)}"))
 
 
-def _log(fabric):
+def _log(fabric: Fabric) -> str:
     """The end of the daemon's log; empty: the fabric was never up."""
     try:
-        return (fabric.recorded["log"] if fabric.recorded else fabric.daemon_log())[-4000:]
+        log: str = fabric.recorded["log"] if fabric.recorded else fabric.daemon_log()
+        return log[-4000:]
     except (AssertionError, OSError):
         return ""
 
 
-def _write_pages(item, result):
+def _write_pages(item: pytest.Item, result: pytest.TestReport) -> None:
     """Of the test's own fabrics at its end; of those of wider scope, with which other tests go on, when it fails."""
-    own = item.stash.get(FABRICS, [])
+    own = _own(item)
     for n, fabric in enumerate(_fabrics(item)):
         if fabric not in own and result.failed:
             failures = item.config.stash[FAILED].setdefault(fabric, {})
@@ -222,7 +239,7 @@ def _write_pages(item, result):
                 _add_property(item, result, ("muslin_report", str(page / "report.html")))
 
 
-def _add_property(item, result, pair):
+def _add_property(item: pytest.Item, result: pytest.TestReport, pair: tuple[str, object]) -> None:
     """For the JUnit file, which takes those that the report of the teardown has."""
     if pair not in item.user_properties:
         item.user_properties.append(pair)
@@ -230,13 +247,21 @@ def _add_property(item, result, pair):
             result.user_properties.append(pair)
 
 
-def _write(config, fabric, folder, title, reports, *, since=0):
+def _write(
+    config: pytest.Config,
+    fabric: Fabric,
+    folder: pathlib.Path,
+    title: str,
+    reports: Mapping[str, report.Result],
+    *,
+    since: float = 0,
+) -> None:
     """Writes page and files of a fabric in place of an earlier run's, without output older than @since."""
     shutil.rmtree(folder, ignore_errors=True)
     report.write(fabric, folder, title, reports, _replay(config, title), since=since, run=config.stash[RUN])
 
 
-def _end(config, fabric, name, title):
+def _end(config: pytest.Config, fabric: Fabric, name: str, title: str) -> None:
     """Takes a fabric of wider scope down. With --muslin-report its page has the failures of all tests that used it."""
     failures = config.stash[FAILED].pop(fabric, {})
     try:
@@ -252,7 +277,7 @@ def _end(config, fabric, name, title):
             _write(config, fabric, folder, title, failures or {"call": report.PASSED})
 
 
-def make_folder(config, prefix):
+def make_folder(config: pytest.Config, prefix: str) -> pathlib.Path:
     """Creates a directory, which does not survive the session, even if that is killed."""
     if CLEANER not in config.stash:
         config.stash[CLEANER] = subprocess.Popen(
@@ -270,14 +295,14 @@ def make_folder(config, prefix):
     return folder
 
 
-def _remove(config, fabric):
+def _remove(config: pytest.Config, fabric: Fabric) -> None:
     config.stash[MADE].remove(fabric)
     shutil.rmtree(fabric.folder, ignore_errors=True)
 
 
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """With --muslin-shards: names the tests with fabrics in one daemon, and why."""
-    found = {}
+    found: dict[str, dict[str, None]] = {}
     for result in itertools.chain.from_iterable(terminalreporter.stats.values()):
         for key, why in getattr(result, "user_properties", ()):
             if key == "muslin_one_daemon":
@@ -288,7 +313,7 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line(f"{why}: {', '.join(tests)}")
 
 
-def pytest_sessionfinish(session):
+def pytest_sessionfinish(session: pytest.Session) -> None:
     """Writes the index of the pages of all workers."""
     if not hasattr(session.config, "workerinput"):
         for option in ("--muslin-report", "--muslin-artifacts"):
@@ -297,7 +322,7 @@ def pytest_sessionfinish(session):
                 report.write_index(pathlib.Path(folder), session.config.stash[RUN])
 
 
-def pytest_unconfigure(config):
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Removes the directories of fabrics whose test has no report, since the session was interrupted."""
     for fabric in [*config.stash.get(MADE, [])]:
         _remove(config, fabric)
@@ -309,7 +334,7 @@ def pytest_unconfigure(config):
 
 
 @pytest.fixture(scope="session")
-def muslin_user(request):
+def muslin_user(request: pytest.FixtureRequest) -> int | None:
     """The uid of fabrics and programs if root starts the tests; None: the caller's own."""
     name = request.config.getoption("--muslin-user")
     try:
@@ -319,7 +344,7 @@ def muslin_user(request):
 
 
 @pytest.fixture(scope="session")
-def muslin_programs(request):
+def muslin_programs(request: pytest.FixtureRequest) -> Iterator[pathlib.Path]:
     """
     The directory of the programs: those of --muslin-build as `make install` installs them, in a directory that any
     user may read; without that option and outside of a source tree, the installed ones.
@@ -351,28 +376,34 @@ def muslin_programs(request):
 
 
 @pytest.fixture(scope="session")
-def muslin_addresses():
+def muslin_addresses() -> Callable[..., list[str]]:
     """
     addresses(n): n IPv4 loopback addresses for RoCE and iWARP hosts, which no other fixture and no other worker of
     pytest-xdist uses.
     """
     numbers = itertools.cycle(range(1, 255))
     pid = os.getpid()
-    return lambda n=2: [f"127.{128 + (pid >> 8) % 127}.{pid % 256}.{next(numbers)}" for _ in range(n)]
+
+    def addresses(n: int = 2) -> list[str]:
+        return [f"127.{128 + (pid >> 8) % 127}.{pid % 256}.{next(numbers)}" for _ in range(n)]
+
+    return addresses
 
 
 # ---- fabrics ----
 
 
 @pytest.fixture(scope="session")
-def muslin_make_fabric(request, muslin_programs, muslin_user):
+def muslin_make_fabric(
+    request: pytest.FixtureRequest, muslin_programs: pathlib.Path, muslin_user: int | None
+) -> Iterator[MakeFabric]:
     """
     make(label): a Fabric that is not up, in a directory of its own. The caller takes it down; for fixtures of any
     scope.
     """
     config = request.config
 
-    def make(label):
+    def make(label: str) -> Fabric:
         folder = make_folder(config, "muslin-t-")
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
@@ -391,7 +422,7 @@ def muslin_make_fabric(request, muslin_programs, muslin_user):
             stack.callback(_end, config, f, _artifact_name(f.name), f.name)
 
 
-def _artifact_name(nodeid, n=0):
+def _artifact_name(nodeid: str, n: int = 0) -> str:
     """A readable file name for a test, from its node id; different for any two tests."""
     name = re.sub(r"[^\w.=,+@\[\]-]", "_", nodeid.replace("::", ".").replace("/", "."))
     if name != nodeid.replace("::", ".").replace("/", ".") or len(name) > 180:
@@ -399,14 +430,14 @@ def _artifact_name(nodeid, n=0):
     return f"{name}+{n + 1}" if n else name
 
 
-def _test_name(request):
-    return request.node.name.split("[")[0].removeprefix("test_")
+def _test_name(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name).split("[")[0].removeprefix("test_")
 
 
-def _marked(request):
+def _marked(request: pytest.FixtureRequest) -> tuple[Topology, tuple[object, ...]]:
     """Topology and arguments of the marker."""
 
-    def muslin(topology=None, *args):
+    def muslin(topology: Topology = None, *args: object) -> tuple[Topology, tuple[object, ...]]:
         return topology, args
 
     marker = request.node.get_closest_marker("muslin")
@@ -414,7 +445,7 @@ def _marked(request):
 
 
 @pytest.fixture
-def muslin_topology(request):
+def muslin_topology(request: pytest.FixtureRequest) -> Topology:
     """
     The topology of muslin_fabric: of the marker, else of the ini value. Override it for the tests of a directory.
     """
@@ -427,11 +458,13 @@ def muslin_topology(request):
 
 
 @pytest.fixture
-def muslin_fabric_factory(request, muslin_make_fabric):
+def muslin_fabric_factory(
+    request: pytest.FixtureRequest, muslin_make_fabric: MakeFabric
+) -> Iterator[FabricFactory]:
     """make(topology=None, *args): a Fabric that is up (up=False: not yet). All of them end with the test."""
-    made = []
+    made: list[Fabric] = []
 
-    def make(topology=None, *args, label=None, up=True):
+    def make(topology: Topology = None, *args: object, label: str | None = None, up: bool = True) -> Fabric:
         f = muslin_make_fabric(f"{label or _test_name(request)}{len(made) or ''}")
         made.append(f)
         request.node.stash.setdefault(FABRICS, []).append(f)
@@ -445,19 +478,21 @@ def muslin_fabric_factory(request, muslin_make_fabric):
 
 
 @pytest.fixture
-def muslin_new_fabric(muslin_fabric_factory):
+def muslin_new_fabric(muslin_fabric_factory: FabricFactory) -> Fabric:
     """A fabric for one test that is not up yet."""
     return muslin_fabric_factory(up=False)
 
 
 @pytest.fixture
-def muslin_fabric(request, muslin_new_fabric, muslin_topology):
+def muslin_fabric(
+    request: pytest.FixtureRequest, muslin_new_fabric: Fabric, muslin_topology: Topology
+) -> Fabric:
     """A fabric for one test: of muslin_topology; by default two leafs, two spines and four hosts a leaf."""
     return muslin_new_fabric.up(muslin_topology, *_marked(request)[1])
 
 
 @pytest.fixture(scope="module")
-def muslin_shared_fabric(request, muslin_make_fabric):
+def muslin_shared_fabric(request: pytest.FixtureRequest, muslin_make_fabric: MakeFabric) -> Iterator[Fabric]:
     """The default fabric, shared by the tests of a module that do not change it."""
     f = muslin_make_fabric(request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_"))
     try:
@@ -473,18 +508,18 @@ def muslin_shared_fabric(request, muslin_make_fabric):
 
 
 @pytest.fixture
-def new_fabric(muslin_new_fabric):
+def new_fabric(muslin_new_fabric: Fabric) -> Fabric:
     """Alias of muslin_new_fabric."""
     return muslin_new_fabric
 
 
 @pytest.fixture
-def fabric(muslin_fabric):
+def fabric(muslin_fabric: Fabric) -> Fabric:
     """Alias of muslin_fabric."""
     return muslin_fabric
 
 
 @pytest.fixture(scope="module")
-def shared_fabric(muslin_shared_fabric):
+def shared_fabric(muslin_shared_fabric: Fabric) -> Fabric:
     """Alias of muslin_shared_fabric."""
     return muslin_shared_fabric

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A program under test: started, watched, and ended with all processes that it started."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import os
@@ -11,12 +13,18 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import FrameType
+from typing import IO, TypeVar, Union
 
 from .errors import ProcessFailed, WaitTimeout
 from .errors import hide as __tracebackhide__  # noqa: F401
 
+T = TypeVar("T")
+StrPath = Union[str, "os.PathLike[str]"]
 
-def _setpriv(user):
+
+def _setpriv(user: int | None) -> list[str]:
     """
     Before a command: it runs as @user, and the kernel kills it when the test process ends in any way (parent-death
     signal). A preexec_fn of Python's takes three times as long: it needs a fork, which copies the page tables.
@@ -26,13 +34,13 @@ def _setpriv(user):
 
 
 @contextlib.contextmanager
-def _interrupts_later():
+def _interrupts_later() -> Iterator[None]:
     """Defers a Ctrl-C until a program that is being started is known."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = []
-    before = signal.signal(signal.SIGINT, lambda *args: came.append(args))
+    came: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
@@ -41,7 +49,7 @@ def _interrupts_later():
         before(*came[0])
 
 
-def free_port():
+def free_port() -> str:
     """An unused TCP port, as text: one below those that Linux gives to clients, so that it stays unused."""
     while True:
         port = random.SystemRandom().randrange(20000, 32768)
@@ -50,7 +58,15 @@ def free_port():
             return str(port)
 
 
-def wait_until(condition, timeout=20.0, what="the condition", interval=None, *, least=0.05, most=0.25):
+def wait_until(
+    condition: Callable[[], T],
+    timeout: float = 20.0,
+    what: str = "the condition",
+    interval: float | None = None,
+    *,
+    least: float = 0.05,
+    most: float = 0.25,
+) -> T:
     """
     Polls @condition until it returns a true value, and returns that; raises WaitTimeout after @timeout seconds. It
     polls each @interval seconds, or (None) after @least and then less often, at last each @most, since a condition
@@ -71,7 +87,17 @@ def wait_until(condition, timeout=20.0, what="the condition", interval=None, *, 
 class Process:
     """One program in a session of its own, its output (both streams) in a file that expect() reads."""
 
-    def __init__(self, argv, log, *, env=None, cwd=None, user=None, stdin=None, pass_fds=()):
+    def __init__(
+        self,
+        argv: Iterable[object],
+        log: StrPath,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: StrPath | None = None,
+        user: int | None = None,
+        stdin: int | IO[bytes] | None = None,
+        pass_fds: Collection[int] = (),
+    ) -> None:
         self.argv = [str(a) for a in argv]
         self.log = pathlib.Path(log)
         self._start = functools.partial(
@@ -86,7 +112,7 @@ class Process:
         )
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         """Ends the running program and starts it again, with an empty output."""
         if hasattr(self, "popen"):
             self.kill()
@@ -94,22 +120,22 @@ class Process:
             self.popen = self._start(stdout=out)
 
     @property
-    def output(self):
+    def output(self) -> str:
         """What it has printed until now, to both streams."""
         return self.log.read_text(errors="replace")
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self.popen.pid
 
-    def running(self):
+    def running(self) -> bool:
         """Whether it has not ended."""
         return self.popen.poll() is None
 
-    def expect(self, text, timeout=20.0):
+    def expect(self, text: str, timeout: float = 20.0) -> Process:
         """Waits until the output contains @text."""
 
-        def seen():
+        def seen() -> bool:
             if text in self.output:
                 return True
             if not self.running() and text not in self.output:
@@ -122,7 +148,7 @@ class Process:
             raise WaitTimeout(f"{e}:\n{self.output}") from None
         return self
 
-    def wait(self, timeout=60.0, status=0):
+    def wait(self, timeout: float = 60.0, status: int | None = 0) -> str:
         """Waits for the end, checks the exit status (None: any) and returns the output."""
         try:
             got = self.popen.wait(timeout)
@@ -133,15 +159,15 @@ class Process:
             raise ProcessFailed(f"{self} ended with {got}, not {status}:\n{self.output}")
         return self.output
 
-    def signal(self, sig):
+    def signal(self, sig: int) -> None:
         """Sends a signal to the program and its children. No effect if it has ended."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, sig)
 
-    def kill(self):
+    def kill(self) -> None:
         """Ends the program and its children, and reaps it. No effect if it has ended."""
         self.signal(signal.SIGKILL)
         self.popen.wait()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"`{' '.join(self.argv)}`"

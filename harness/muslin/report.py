@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One self-contained HTML page about a run: a drawing of the fabric, a timeline, throughput, faults, programs."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import datetime
 import html
-import itertools
 import json
 import math
 import os
 import pathlib
 import re
 import shutil
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Union
 
+if TYPE_CHECKING:
+    import pytest
+
+    from .fabric import Fabric
+
+Data = dict[str, Any]  # JSON, and what is collected beside it
+Span = tuple[float, float, str, str]  # from, to, colour, words
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
 MARKS = {"fault": "#c0392b", "sm": "#7d3c98", "port": "#c98a1b"}
 WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM = 900, 260, 60, 40, 30
@@ -26,14 +36,14 @@ svg{max-width:100%;height:auto}.axis{font:11px sans-serif;fill:#556}
 """
 
 
-def collect(fabric):
+def collect(fabric: Fabric) -> Data:
     """
     Collects the data of the page: from a fabric that is up, with parts that cannot be read omitted; of one that is down
     it is what down() has collected.
     """
     if fabric.recorded:
         return fabric.recorded
-    data = {"name": fabric.name, "seed": fabric.seed}
+    data: Data = {"name": fabric.name, "seed": fabric.seed}
     for key, args in {
         "svg": ("show", "--svg"),
         "timeline": ("timeline",),
@@ -54,37 +64,37 @@ def collect(fabric):
     return data
 
 
-def logs(text):
+def logs(text: str) -> list[tuple[str, str]]:
     """The log of each daemon, as `muslin log` prints those of several: [(title, text)]."""
     first, *more = re.split(r"^==> (.*) <==\n", text, flags=re.M)
     if not more:
         return [("Log of the daemon", first)]
-    whole = {}
-    for name, part in zip(more[::2], more[1::2], strict=True):
+    whole: dict[str, str] = {}
+    for name, part in zip(more[::2], more[1::2]):
         whole[name] = whole.get(name, "") + part
     return [(f"Log of daemon {name}", part) for name, part in whole.items()]
 
 
-def rates(timeline):
+def rates(timeline: Data) -> dict[str, list[float]]:
     """Gb/s between samples: {host: [...]}."""
     interval = timeline.get("interval") or 1
     return {
-        host: [max(0, b - a) * 8 / interval / 1e9 for a, b in itertools.pairwise(samples)]
+        host: [max(0, b - a) * 8 / interval / 1e9 for a, b in zip(samples, samples[1:])]
         for host, samples in timeline.get("bytes", {}).items()
     }
 
 
-def _tick(v, step):
+def _tick(v: float, step: float) -> str:
     """The label of a tick: the digits that tell it from the next one, @step away, and no exponent."""
     return f"{v:.{max(0, 1 - math.floor(math.log10(step)))}f}"
 
 
-def _unit(top):
+def _unit(top: float) -> tuple[str, float]:
     """The unit of a throughput axis up to @top Gb/s: its name, and how many of them are 1 Gb/s."""
     return next(((u, k) for u, k in (("Gb/s", 1), ("Mb/s", 1e3)) if top * k >= 1), ("kb/s", 1e6))
 
 
-def plot(timeline):
+def plot(timeline: Data) -> str:
     """Plots the throughput of each host with traffic, with a line for each fault."""
     lines = {h: r for h, r in rates(timeline).items() if any(r)}
     span = max([timeline.get("now") or 1, 0.1])
@@ -92,10 +102,10 @@ def plot(timeline):
     lines = {h: r for h, r in lines.items() if max(r) > top / 500}  # management traffic alone is not plotted
     unit, scale = _unit(top)
 
-    def x(t):
+    def x(t: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * t / span
 
-    def y(v):
+    def y(v: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 10) * v / top
 
     out = [f'<svg id="throughput" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}">']
@@ -125,12 +135,16 @@ STATES = {"Active": "#2a7d4f", "Armed": "#8fbf6a", "Initialize": "#e0b13c", "Dow
 LANE, NAMES = 18, 240
 
 
-def lanes(timeline):
+def lanes(timeline: Data) -> list[tuple[str, list[Span]]]:
     """
     The timeline as spans: [(label, [(from, to, colour, words)])]. A fault from its start to its end or clearing, a
     port from each state to the next; events of the subnet manager have no length.
     """
-    end, spans, began, names, at = max(timeline.get("now") or 1, 0.1), {}, {}, {}, {}
+    end = max(timeline.get("now") or 1, 0.1)
+    spans: dict[str, list[Span]] = {}
+    began: dict[str, list[float]] = {}
+    names: dict[str, str] = {}
+    at: dict[str, tuple[float, str]] = {}
     for t, kind, what in timeline.get("events", []):
         subject, _, words = what.strip().partition(" ")
         if kind == "port":
@@ -158,12 +172,12 @@ def lanes(timeline):
     return [(f"{label} {names.get(label.removeprefix('fault '), '')}", row) for label, row in rows]
 
 
-def gantt(timeline):
+def gantt(timeline: Data) -> str:
     """Draws the timeline: a lane for each fault, the subnet manager, and each port with state changes."""
     rows, end = lanes(timeline), max(timeline.get("now") or 1, 0.1)
     height = LANE * len(rows) + 24
 
-    def x(t):
+    def x(t: float) -> float:
         return NAMES + (WIDTH - NAMES - RIGHT) * t / end
 
     out = [f'<svg id="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">']
@@ -186,12 +200,20 @@ def gantt(timeline):
     return "".join(out) + f"<p>Ports: {keys}</p>" if rows else "<p>Nothing happened.</p>"
 
 
-def table(head, rows):
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     cells = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in rows)
     return f"<table><tr>{''.join(f'<th>{h}</th>' for h in head)}</tr>{cells}</table>"
 
 
-def page(data, title, passed, replay, *, captures=(), failures=None):
+def page(
+    data: Data,
+    title: str,
+    passed: bool,
+    replay: str,
+    *,
+    captures: Iterable[str] = (),
+    failures: Mapping[str, str] | None = None,
+) -> str:
     """The page as text. @captures: names of files beside it; @failures: pytest's text of each phase that failed."""
     e = html.escape
     faults = [
@@ -237,16 +259,17 @@ class Phase:
 
 
 PASSED = Phase()
+Result = Union[Phase, "pytest.TestReport"]
 
 
-def _reason(text):
+def _reason(text: str) -> str:
     """The line of pytest's text of a failure that says why: the first one marked with E, and where it is."""
     lines = text.strip().splitlines()
     marked = [line[1:].strip() for line in lines if line.startswith("E  ")]
     return f"{lines[-1].split(' ')[0]} {marked[0]}" if marked else lines[-1]
 
 
-def _copy_files(source, target, since):
+def _copy_files(source: pathlib.Path, target: pathlib.Path, since: float) -> list[str]:
     """
     Copies a fabric's files, without sockets and the tree that programs see as /sys; returns their names. One that the
     daemon or a program removes meanwhile is omitted.
@@ -264,7 +287,16 @@ def _copy_files(source, target, since):
     return names
 
 
-def write(fabric, folder, title, reports, replay, *, since=0, run=None):
+def write(
+    fabric: Fabric,
+    folder: pathlib.Path,
+    title: str,
+    reports: Mapping[str, Result],
+    replay: str,
+    *,
+    since: float = 0,
+    run: str | None = None,
+) -> pathlib.Path:
     """
     Writes folder/report.html about a fabric, and beside it the timeline and the result as JSON, and the fabric's files.
     @reports: pytest's report of each phase of the test; @since: output of programs that ended before is omitted; @run:
@@ -295,7 +327,7 @@ def write(fabric, folder, title, reports, replay, *, since=0, run=None):
     return folder / "report.html"
 
 
-def write_index(folder, run):
+def write_index(folder: pathlib.Path, run: str) -> None:
     """
     Writes folder/index.html over the reports below it of the session @run, failures first. If there are none it removes
     that of an earlier session.

@@ -150,7 +150,7 @@ def test_pip_leaves_the_source_as_it_was(folder):
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)}
     output("/usr/bin/python3", "-m", "pip", "wheel", *options, source, env=env)
     (wheel,) = out.iterdir()
-    assert {"muslin/plugin.py", "muslin/fabric.py"} <= set(zipfile.ZipFile(wheel).namelist())
+    assert {"muslin/plugin.py", "muslin/fabric.py", "muslin/py.typed"} <= set(zipfile.ZipFile(wheel).namelist())
     assert sorted(source.rglob("*")) == before and not list(folder.glob("muslin-wheel-*"))
 
 

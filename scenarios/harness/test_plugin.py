@@ -464,7 +464,7 @@ def test_a_signal_leaves_nothing(muslin_programs, tmp_path, folder, signals):
     with (tmp_path / "log").open("w") as log:
         p = subprocess.Popen(argv, cwd=tmp_path, env=env | {"TMPDIR": str(folder)}, stdout=log, stderr=log)
     try:
-        for name, begun in zip(signals.split(), ["pids", "teardown"], strict=False):
+        for name, begun in zip(signals.split(), ["pids", "teardown"]):
             wait_until((tmp_path / begun).exists, 60, begun)
             p.send_signal(getattr(signal, f"SIG{name}"))
         p.wait(60)

@@ -188,7 +188,7 @@ def test_down_leaves_nothing(new_fabric):
 
 
 def test_a_run_directory_that_was_removed_stays_removed(new_fabric):
-    """The daemon writes counters and the state of its ports there, also when a program ends, and while it itself ends."""
+    """The daemon writes counters and states of ports there, also when a program ends, and while it itself ends."""
     new_fabric.up("leafs 1 hosts 2")
     run, pid = new_fabric.folder / "run", new_fabric.daemon_pid
     program = new_fabric.start("h1", "ib_write_bw")
