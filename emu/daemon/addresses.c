@@ -12,32 +12,40 @@
 #include "emu/daemon/daemon.h"
 #include "emu/wire/smp.h"
 
-#define V6_OFFSET     0x8000u /* of the loopback addresses for IPv6 ones, and most of ports that have such */
-#define NETWORK_FIRST 64u
+#define NETWORK_FIRST 64u /* 127.64.0.0 */
 #define NETWORK_COUNT 190u
 
-static u32 network_of(const struct daemon *d)
+/*
+ * An IPv6 address has a loopback address of its own, so that listeners of both families may have the same port. In fabrics with very
+ * many ports it has the one of the port's IPv4 address.
+ */
+struct loopback {
+	u32 next;      /* before the address of the next host's first port */
+	u32 v6_offset; /* of the addresses for IPv6 ones */
+};
+
+/* A network of 24 bits for up to 127 ports, so that there are many networks, else one of 16. */
+static struct loopback loopback_of(const struct daemon *d, u32 ports)
 {
-	u32 h = 2166136261u ^ getuid();
+	u32 bits = ports < 0x80 ? 8 : 16, spread = 16 - bits, h = 2166136261u ^ getuid();
 	const char *s;
 
 	for (s = d->opt.name; *s; s++)
 		h = (h ^ (u8)*s) * 16777619u;
-	return (127u << 24) | (NETWORK_FIRST + h % NETWORK_COUNT) << 16;
+	h = (NETWORK_FIRST << spread) + h % (NETWORK_COUNT << spread);
+	return (struct loopback){ .next = 127u << 24 | h << bits,
+				  .v6_offset = ports < 1u << (bits - 1) ? 1u << (bits - 1) : 0 };
 }
 
-/*
- * An IPv6 address has a loopback address of its own, so that listeners of both families may have the same port. In fabrics with very
- * many ports it has the one of the port's IPv4 address. A loopback address is its own.
- */
-static void write_one(FILE *f, const char *host, const struct uv_address *a, u32 loopback, bool apart)
+/* A loopback address is its own. */
+static void write_one(FILE *f, const char *host, const struct uv_address *a, const struct loopback *lo)
 {
 	bool is_loopback = ip_addr_is_loopback(&a->ip), v6 = !ip_addr_is_v4(&a->ip);
-	struct in_addr lo = { htonl(is_loopback ? ip_addr_get_v4(&a->ip)
-						: loopback + a->port + (apart && v6 ? V6_OFFSET : 0)) };
+	struct in_addr at = { htonl(is_loopback ? ip_addr_get_v4(&a->ip)
+						: lo->next + a->port + (v6 ? lo->v6_offset : 0)) };
 	char text[IP_ADDR_STRLEN];
 
-	fprintf(f, "%s %s %s %u %s\n", host, ip_addr_str(&a->ip, text), inet_ntoa(lo), a->len, a->netdev);
+	fprintf(f, "%s %s %s %u %s\n", host, ip_addr_str(&a->ip, text), inet_ntoa(at), a->len, a->netdev);
 }
 
 /* The nth address of a port of the fabric. */
@@ -103,31 +111,55 @@ bool daemon_address(const struct uv_host *uv, u32 n, struct uv_address *a)
 }
 
 /* Writes the hosts of all shards: every shard has the same loopback addresses. */
-static void write_whole(FILE *f, const struct fabric_topology *t, u32 loopback)
+static void write_whole(FILE *f, const struct daemon *d)
 {
-	bool apart = t->nnodes * UV_PORTS < V6_OFFSET;
+	const struct fabric_topology *t = d->whole;
+	struct loopback lo;
 	struct uv_address a;
-	u32 i, j;
+	u32 i, j, ports = 0;
 	u8 p;
 
+	for (i = 0; i < t->nnodes; i++)
+		ports += t->nodes[i].ip ? t->nodes[i].nports : 0;
+	lo = loopback_of(d, ports);
 	for (i = 0; i < t->nnodes; i++) {
 		for (j = 0; t->nodes[i].binding && bound_address(t->nodes[i].binding, j, &a); j++)
-			write_one(f, t->nodes[i].name, &a, loopback, apart);
+			write_one(f, t->nodes[i].name, &a, &lo);
 		if (!t->nodes[i].ip || t->nodes[i].binding)
 			continue;
 		for (p = 1; p <= t->nodes[i].nports; p++)
 			for (j = 0; port_address(&t->nodes[i].ip[p], p, j, &a); j++)
-				write_one(f, t->nodes[i].name, &a, loopback, apart);
-		loopback += t->nodes[i].nports;
+				write_one(f, t->nodes[i].name, &a, &lo);
+		lo.next += t->nodes[i].nports;
+	}
+}
+
+/* Writes the hosts of the daemon, which has the whole topology. */
+static void write_own(FILE *f, const struct daemon *d)
+{
+	struct loopback lo;
+	struct uv_address a;
+	u32 i, j, ports = 0;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++)
+		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
+			ports += fabric_node_ports(fabric_node(d->fabric, i));
+	lo = loopback_of(d, ports);
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+		const struct ether_station *st = daemon_ether_station(d, n);
+
+		if (fabric_node_type(n) != NODE_TYPE_CA)
+			continue;
+		for (j = 0; node_address(n, st, j, &a); j++)
+			write_one(f, fabric_node_name(n), &a, &lo);
+		lo.next += fabric_node_binding(n) ? st != NULL : fabric_node_ports(n);
 	}
 }
 
 int daemon_addresses_write(struct daemon *d)
 {
 	char tree[RUNDIR_PATH_MAX], path[RUNDIR_PATH_MAX];
-	bool apart = fabric_node_count(d->fabric) * UV_PORTS < V6_OFFSET;
-	u32 loopback = network_of(d), i;
-	struct uv_address a;
 	FILE *f;
 
 	mkdir(rundir_path(&d->run, RUNDIR_TREE, tree), 0700);
@@ -135,17 +167,8 @@ int daemon_addresses_write(struct daemon *d)
 	if (!f)
 		return -errno;
 	if (d->whole)
-		write_whole(f, d->whole, loopback);
-	for (i = 0; !d->whole && i < fabric_node_count(d->fabric); i++) {
-		const struct fabric_node *n = fabric_node(d->fabric, i);
-		const struct ether_station *st = daemon_ether_station(d, n);
-		u32 j;
-
-		if (fabric_node_type(n) != NODE_TYPE_CA)
-			continue;
-		for (j = 0; node_address(n, st, j, &a); j++)
-			write_one(f, fabric_node_name(n), &a, loopback, apart);
-		loopback += fabric_node_binding(n) ? st != NULL : fabric_node_ports(n);
-	}
+		write_whole(f, d);
+	else
+		write_own(f, d);
 	return fclose(f) ? -errno : 0;
 }

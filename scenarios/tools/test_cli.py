@@ -179,6 +179,17 @@ def test_up_without_a_subnet_manager(new_fabric):
     assert "; no embedded subnet manager: a manager beyond a trunk, or" in new_fabric.command("up", trunk, "--no-sm")
 
 
+def test_fabrics_have_loopback_networks_of_their_own(new_fabric):
+    """Programs of fabrics side by side may listen on the same port: the network follows from the fabric's name."""
+    networks = set()
+    for name in (f"n{i}" for i in range(30)):
+        new_fabric.command("up", "--name", name, "--no-sm", "leafs 1 hosts 1")
+        lines = (new_fabric.folder / "run" / name / "tree" / "addresses").read_text().splitlines()
+        networks.add(re.match(r"h1 10.0.0.1 (127[.]\d+[.]\d+)[.]1 8 ib0", lines[0])[1])
+        new_fabric.command("down", "--name", name)
+    assert len(networks) == 30
+
+
 def test_down_leaves_nothing(new_fabric):
     new_fabric.up()
     pid = new_fabric.daemon_pid
