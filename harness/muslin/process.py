@@ -84,6 +84,33 @@ def wait_until(
         pause = interval or min(1.2 * pause, most)
 
 
+class Group(subprocess.Popen[bytes]):
+    """
+    A program as the leader of a process group. When it has been reaped, its ID is that of the group only while children
+    are left; later another program may get it, which signals for this group must not reach.
+    """
+
+    left = True  # the group has, or may have, processes
+
+    def _look(self) -> None:
+        if self.left and self.returncode is not None:
+            with contextlib.suppress(PermissionError):
+                try:
+                    os.killpg(self.pid, 0)
+                except ProcessLookupError:
+                    self.left = False
+
+    def poll(self) -> int | None:
+        super().poll()
+        self._look()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        status = super().wait(timeout)
+        self._look()
+        return status
+
+
 class Process:
     """One program in a session of its own, its output (both streams) in a file that expect() reads."""
 
@@ -101,7 +128,7 @@ class Process:
         self.argv = [str(a) for a in argv]
         self.log = pathlib.Path(log)
         self._start = functools.partial(
-            subprocess.Popen,
+            Group,
             [*_setpriv(user), *self.argv],
             stdin=stdin or subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
@@ -161,13 +188,15 @@ class Process:
 
     def signal(self, sig: int) -> None:
         """Sends a signal to the program and its children. No effect if it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, sig)
+        if self.popen.left:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, sig)
 
     def kill(self) -> None:
         """Ends the program and its children, and reaps it. No effect if it has ended."""
         self.signal(signal.SIGKILL)
         self.popen.wait()
+        self.popen.left = False
 
     def __str__(self) -> str:
         return f"`{' '.join(self.argv)}`"

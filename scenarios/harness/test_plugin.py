@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from muslin import wait_until
+from muslin import Process, wait_until
 from test_ci import LIMIT, TREE
 
 pytestmark = pytest.mark.timeout(LIMIT + 100)
@@ -473,6 +473,29 @@ def test_a_signal_leaves_nothing(muslin_programs, tmp_path, folder, signals):
         p.wait()
     wait_until(lambda: all(map(ended, (tmp_path / "pids").read_text().split())), 20, "the end of the programs")
     wait_until(lambda: not list(folder.iterdir()), 30, "the removal of the directories")
+
+
+def test_kill_reaches_no_other_program(tmp_path, monkeypatch):
+    """The ID of a process that has been reaped may be another one's. What it has left in its group is killed."""
+    killed, killpg = [], os.killpg
+
+    def count(group, sig):
+        if sig:  # 0 only looks whether there is such a group
+            killed.append((group, sig))
+        killpg(group, sig)
+
+    monkeypatch.setattr(os, "killpg", count)
+    program = Process(["true"], tmp_path / "log")
+    program.wait()
+    program.kill()
+    assert not killed
+    program = Process(["sh", "-c", "sleep 100 & echo $!"], tmp_path / "log")
+    child = int(program.wait())
+    program.kill()
+    wait_until(lambda: ended(child), 20, "the child's end")
+    assert killed == [(program.pid, signal.SIGKILL)]
+    program.kill()
+    assert len(killed) == 1
 
 
 def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
