@@ -401,14 +401,15 @@ def muslin_make_fabric(
     make(label): a Fabric that is not up, in a directory of its own. The caller takes it down; for fixtures of any
     scope.
     """
-    config = request.config
+    config, count = request.config, itertools.count(1)
 
     def make(label: str) -> Fabric:
         folder = make_folder(config, "muslin-t-")
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
         options = {k: config.getoption(f"--muslin-{k}") for k in ("seed", "shards")}
-        f = Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, **options)
+        # A name of its own: it selects the network of loopback addresses for the sockets of the hosts.
+        f = Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}-{next(count)}", user=muslin_user, **options)
         f.capture = config.getoption("--muslin-capture")
         f.record = any(config.getoption(f"--muslin-{option}") for option in ("report", "artifacts"))
         config.stash[MADE].append(f)
