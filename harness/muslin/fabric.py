@@ -156,7 +156,7 @@ class Fabric:
         until: Callable[[], object],
         *,
         client_fabric: Fabric | None = None,
-        timeout: float = 20.0,
+        timeout: float = 60.0,
         what: str = "traffic",
     ) -> tuple[Process, Process]:
         """

@@ -112,7 +112,7 @@ class Trace:
     def __init__(self, fabric: Fabric, place: object, path: pathlib.Path, options: Iterable[object]) -> None:
         self.place, self.path = place, path
         self.process = fabric.start_muslin("trace", place, *options, "-w", path)
-        wait_until(lambda: path.exists() or not self.process.running(), 10, f"the capture at {place}", 0.02)
+        wait_until(lambda: path.exists() or not self.process.running(), 60, f"the capture at {place}", 0.02)
         if not path.exists():
             self.process.wait()  # raises, with its message
 
@@ -120,7 +120,7 @@ class Trace:
         """Ends the capture. No effect if it has ended."""
         if self.process.running():
             self.process.signal(signal.SIGINT)
-            self.process.wait(10, status=None)
+            self.process.wait(60, status=None)  # it writes all packets that came before
         return self
 
     def packets(self, display_filter: str = "") -> list[str]:

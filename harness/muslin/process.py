@@ -60,7 +60,7 @@ def free_port() -> str:
 
 def wait_until(
     condition: Callable[[], T],
-    timeout: float = 20.0,
+    timeout: float = 60.0,
     what: str = "the condition",
     interval: float | None = None,
     *,
@@ -159,7 +159,7 @@ class Process:
         """Whether it has not ended."""
         return self.popen.poll() is None
 
-    def expect(self, text: str, timeout: float = 20.0) -> Process:
+    def expect(self, text: str, timeout: float = 60.0) -> Process:
         """Waits until the output contains @text."""
 
         def seen() -> bool:
