@@ -40,9 +40,10 @@ const char *spec_quote(const char *word)
 
 int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len)
 {
-	char *to = w->text;
+	char *to;
 
 	w->n = 0;
+	to = w->text;
 	if (strlen(text) >= sizeof(w->text) - SPEC_WORDS_MAX) {
 		snprintf(err, err_len, "%.20s...: too long", text);
 		return -EINVAL;
