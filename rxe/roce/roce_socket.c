@@ -164,18 +164,6 @@ static void endpoint_close(struct roce_endpoint *ep)
 	}
 }
 
-/* Appends the v1 GIDs, in the same order. They only name the addresses: a UDP socket carries no v1. */
-static void put_v1_gids(struct roce_port *rp)
-{
-	struct wire_port_attr *a = &rp->wire.attr;
-	u32 i;
-
-	for (i = 0; i < rp->neps && rp->neps + i < WIRE_PORT_GIDS; i++) {
-		a->gid[rp->neps + i] = rp->ep[i].gid;
-		a->gid_l2[rp->neps + i].version = 1;
-	}
-}
-
 static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 {
 	u32 mtu = ~0u;
@@ -192,7 +180,6 @@ static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 		mtu = min(mtu, ep->mtu);
 	}
 	rp->wire.zcopy = true;
-	put_v1_gids(rp);
 	roce_ack_open(rp);
 	if (rp->neps)
 		roce_groups_open(rp);

@@ -83,11 +83,10 @@ def test_mtu_is_the_interfaces(machines):
 
 
 def test_gids_of_both_families(machines):
-    """Those of v2 in the order of the interface's addresses, then those of v1."""
+    """In the order of the interface's addresses, all of v2."""
     info = machines.run("rb", "ibv_devinfo", "-v")
-    gids = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), RoCE v(\d)", info)
-    assert gids[:2] == [("0", "::ffff:10.9.0.2", "2"), ("1", "fd09::2", "2")]
-    assert [(number, version) for number, _, version in gids[2:]] == [("2", "1"), ("3", "1")]
+    gids = re.findall(r"GID\[\s*(\d+)\]:\s+(.*)", info)
+    assert gids == [("0", "::ffff:10.9.0.2, RoCE v2"), ("1", "fd09::2, RoCE v2")]
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
