@@ -199,6 +199,7 @@ static bool recv_outside_its_region(void)
 static bool write_into_late(u8 rnr_retry, u8 timeout, u32 ms)
 {
 	qp_of(&a)->attr.rnr_retry = ((struct rxe_qp *)qp_of(&a)->transport)->req.rnr_retries = rnr_retry;
+	qp_of(&b)->attr.rnr_retry = rnr_retry;
 	qp_of(&a)->attr.timeout = 8; /* 1 ms */
 	qp_of(&b)->attr.timeout = timeout;
 	late_side = &b;
@@ -210,6 +211,41 @@ static bool write_into_late(u8 rnr_retry, u8 timeout, u32 ms)
 	return is_next(&a, 1, 0) && hca_counter(b.hca, 1, HCA_CNT_DUPLICATE_REQUEST);
 }
 
+/* @writes: of 9 MB each that wait for the responder's memory */
+static bool write_beside(u32 writes, u8 rnr_retry)
+{
+	static u8 from[9 << 20], to[sizeof(from)];
+
+	qp_of(&a)->attr.rnr_retry = ((struct rxe_qp *)qp_of(&a)->transport)->req.rnr_retries = rnr_retry;
+	qp_of(&b)->attr.rnr_retry = rnr_retry;
+	qp_of(&a)->attr.timeout = 8; /* 1 ms */
+	qp_of(&b)->attr.timeout = 14;
+	late_side = &b;
+	while (writes--)
+		hca_ctx_write(b.ctx, &b, (u64)(uintptr_t)to, from, sizeof(from));
+	post(HCA_WR_RDMA_WRITE, 0, 64, 1);
+	step(0);
+	step(3000);
+	late_end();
+	run();
+	return is_next(&a, 1, 0);
+}
+
+static bool full_of_other_moves(void)
+{
+	return write_beside(1, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
+static bool overfull_of_other_moves(void)
+{
+	return write_beside(4, 3) && hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
+static bool overfull_without_rnr_retries(void)
+{
+	return write_beside(4, 0) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
 static bool late_within_ack_delay(void)
 {
 	return write_into_late(0, 14, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
@@ -218,6 +254,11 @@ static bool late_within_ack_delay(void)
 static bool late_after_ack_delay(void)
 {
 	return write_into_late(3, 8, 20) && hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
+static bool late_without_rnr_retries(void)
+{
+	return write_into_late(0, 8, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
 }
 
 /* RNR */
@@ -701,6 +742,10 @@ static const struct rule rules[] = {
 	{ "9.7.5.1.3 a duplicate before the ACK delay, of a WRITE whose memory is late: no RNR NAK", HCA_QPT_RC,
 	  late_within_ack_delay },
 	{ "9.7.5.2.8 a duplicate after it: RNR NAK", HCA_QPT_RC, late_after_ack_delay },
+	{ "9.7.5.2.8 not without RNR retries, which it would exceed", HCA_QPT_RC, late_without_rnr_retries },
+	{ "9.7.5.2.8 other late writes of the process, 9 MB: no RNR NAK", HCA_QPT_RC, full_of_other_moves },
+	{ "9.7.5.2.8 36 MB: RNR NAK", HCA_QPT_RC, overfull_of_other_moves },
+	{ "9.7.5.2.8 36 MB, without RNR retries: none", HCA_QPT_RC, overfull_without_rnr_retries },
 	{ "9.7.5.2.8 progress reloads the RNR counter", HCA_QPT_RC, rnr_counter_reloads },
 	{ "9.7.5.2.8 RNR retry counter exceeded", HCA_QPT_RC, rnr_counter_ends },
 	{ "10.3.1.5 SQD: lost packets are retransmitted", HCA_QPT_RC, sqd_retransmits },

@@ -79,8 +79,12 @@ static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
 
 void rxe_resp_wait(struct rxe_qp *rq, u32 psn)
 {
-	u8 timer = rq->qp->attr.min_rnr_timer;
+	const struct hca_qp *qp = rq->qp;
+	u8 timer = qp->attr.min_rnr_timer;
 
+	/* Without RNR retries, of which the peer probably has as many, the NAK would end it: its time-outs are better. */
+	if (qp->type == HCA_QPT_RC && qp->state >= HCA_QPS_RTS && !qp->attr.rnr_retry)
+		return;
 	rxe_resp_count(rq, HCA_CNT_SEND_RNR_ERR);
 	send_ack(rq, WIRE_AETH_RNR_NAK | (timer ? max(timer, (u8)LATE_RNR) : 0), psn);
 }
@@ -406,11 +410,9 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 
 	if (unlikely(rq->resp.failing || rq->fail_due))
 		return; /* handled as a lost packet */
-	if (unlikely(diff >= 0 && hca_ctx_full(rq->qp->ctx))) {
-		if (rq->qp->type == HCA_QPT_UC && !hca_ctx_overfull(rq->qp->ctx))
-			uc_request(rq, p, op, psn);
-		else if (rxe_is_reliable(rq) &&
-			 psn == rq->resp.cpsn) /* else earlier requests are pending, and will be acknowledged */
+	if (unlikely(diff >= 0 && hca_ctx_overfull(rq->qp->ctx))) {
+		/* A PSN after cpsn: earlier requests are pending, and will be acknowledged. */
+		if (rxe_is_reliable(rq) && psn == rq->resp.cpsn)
 			rxe_resp_wait(rq, psn);
 		return;
 	}

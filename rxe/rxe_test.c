@@ -246,7 +246,7 @@ static void test_rnr_twice(void)
 }
 
 /*
- * The receiver's memory is late, with so many packets in flight that RC would get an RNR NAK: unreliable packets are
+ * The receiver's memory is late, with so many bytes on the way there that its own requests wait: unreliable packets are
  * received.
  */
 static void test_late(enum hca_qp_type type)
@@ -258,7 +258,7 @@ static void test_late(enum hca_qp_type type)
 	start(type, 5, 0);
 	late_side = &b;
 	hca_ctx_write(b.ctx, &b, (u64)(uintptr_t)to, from, sizeof(from));
-	row(316, "the receiver takes no further requests", hca_ctx_full(b.ctx));
+	row(316, "its own requests wait", hca_ctx_full(b.ctx));
 	wr = request(HCA_WR_SEND, 100);
 	for (i = 0; i < 10; i++) {
 		post_recv(200);

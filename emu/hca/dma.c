@@ -19,8 +19,8 @@
 
 #define SEGS_PER_CALL 1024         /* UIO_MAXIOV */
 #define MOVE_BYTES    (128u << 10) /* per move, unless a single segment is longer */
-#define MOVING_MOST   (8u << 20)   /* bytes of a context's pending moves beyond which it takes no more requests */
-#define MOVING_DROP   (32u << 20)  /* beyond which UC and UD packets, which are not retransmitted, are dropped, too */
+#define MOVING_MOST   (8u << 20)   /* bytes of pending moves beyond which the requests of their context wait */
+#define MOVING_DROP   (32u << 20)  /* beyond which requests of its peers are dropped */
 
 struct entry {
 	struct hca_dma_seg seg;

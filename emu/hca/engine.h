@@ -174,9 +174,9 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 void hca_moves_disown(struct hca_ctx *ctx, const void *arg);
 /* The same for pending moves that would fill [from, from + len): that buffer is about to be freed. */
 void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len);
-/* The pending moves hold so many bytes that requests of this context and of its peers must wait. */
+/* The pending moves hold so many bytes that requests of this context must wait. */
 bool hca_ctx_full(const struct hca_ctx *ctx);
-/* The pending moves hold so many bytes that UC and UD packets, which are not retransmitted, are dropped, too. */
+/* The pending moves hold so many bytes that requests of its peers are dropped. */
 bool hca_ctx_overfull(const struct hca_ctx *ctx);
 
 /* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */
