@@ -411,7 +411,7 @@ static void test_suspended_with_a_request(void)
 	row(89, "is refused because of the swap, which is not counted",
 	    recv(fd, &response, sizeof(response), 0) == sizeof(response) &&
 		    recv(fd, &refusal, sizeof(refusal), 0) == sizeof(refusal) && refusal.body.why == TRUNK_SWAPPED &&
-		    !refusals());
+		    !side_counter(&side[0], TRUNK_CTR_REFUSED_BUSY));
 	close(fd);
 	swap_begin(1);
 	swap_stop();
