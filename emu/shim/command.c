@@ -281,6 +281,11 @@ static void channel_undo(struct shim_file *f, const uint8_t *out)
 		shim_call(f, &(struct shim_request){ .op = UV_CLOSED, .in = &inode, .in_len = sizeof(inode) });
 }
 
+static bool is_get_event(const struct shim_file *f, const void *command)
+{
+	return f->kind == UV_RDMA_CM && ((const struct rdma_ucm_cmd_hdr *)command)->cmd == RDMA_USER_CM_CMD_GET_EVENT;
+}
+
 /*
  * The socket has a byte while the daemon has events. It is taken before GET_EVENT, and the daemon puts it back if there
  * are more: to take it itself, the daemon would have to wait for a thread (emu/host/readback.c).
@@ -313,8 +318,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	memset(out, 0, sizeof(uint32_t));
 	if (f->kind == UV_UVERBS && !result)
 		result = memory_begin(f, buf, len);
-	if (f->kind == UV_RDMA_CM && !result &&
-	    ((const struct rdma_ucm_cmd_hdr *)buf)->cmd == RDMA_USER_CM_CMD_GET_EVENT)
+	if (!result && is_get_event(f, buf))
 		event_byte_take(f);
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
@@ -483,14 +487,11 @@ static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t l
 	if (f->kind == UV_RDMA_CM &&
 	    (hdr->command == RDMA_USER_CM_CMD_DESTROY_ID || hdr->command == RDMA_USER_CM_CMD_LEAVE_MCAST))
 		return destroy(f, buf, len);
-	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_GET_EVENT)
+	if (is_get_event(f, buf))
 		__atomic_store_n(&f->event_thread, thread_id(), __ATOMIC_RELAXED);
 	for (;;) {
-		const struct rdma_ucm_cmd_hdr *cm = buf;
-
 		n = command_forward(f, buf, len, 0);
-		if (n >= 0 || errno != EAGAIN || f->kind != UV_RDMA_CM || cm->cmd != RDMA_USER_CM_CMD_GET_EVENT ||
-		    fcntl(f->kick, F_GETFL) & O_NONBLOCK)
+		if (n >= 0 || errno != EAGAIN || !is_get_event(f, buf) || fcntl(f->kick, F_GETFL) & O_NONBLOCK)
 			return n;
 		if (event_wait(f, cancel) < 0)
 			return -1;

@@ -180,12 +180,18 @@ static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, uns
 	return to ? to : path;
 }
 
+/* Is it such a path if it is relative to the root? */
+static bool is_below_root(const char *path)
+{
+	return !strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4);
+}
+
 bool shim_may_translate(const char *path)
 {
 	if (!path)
 		return false;
 	if (path[0] != '/')
-		return !strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4);
+		return is_below_root(path);
 	return !is_short(path) || !strncmp(path, "/sys/", 5) || !strncmp(path, "/dev/infiniband", 15) ||
 	       !strcmp(path, INET6);
 }
@@ -228,7 +234,7 @@ static ON_LARGE_STACK const char *look_from_root(const char *path, char *buf, en
 
 const char *shim_look_at(int dir, const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
-	if (path && (!strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4)) && is_root(dir))
+	if (path && is_below_root(path) && is_root(dir))
 		return look_from_root(path, buf, dev, unit);
 	return shim_look(path, buf, dev, unit);
 }
