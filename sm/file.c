@@ -9,7 +9,7 @@
 
 #define FILE_MAX (16u << 20)
 
-char *sm_file_read(const char *path, char *err, size_t err_len)
+static char *file_read(const char *path, char *err, size_t err_len)
 {
 	FILE *f = fopen(path, "re");
 	struct stat st;
@@ -40,5 +40,14 @@ char *sm_file_read(const char *path, char *err, size_t err_len)
 		text = NULL;
 	}
 	fclose(f);
+	return text;
+}
+
+char *sm_file_read(const char *path, const char *place, char *err, size_t err_len)
+{
+	char why[400], *text = file_read(path, why, sizeof(why));
+
+	if (!text)
+		snprintf(err, err_len, "%s%s%s", place ?: "", place ? ": " : "", why);
 	return text;
 }

@@ -64,16 +64,6 @@ static void manager_on_event(void *ctx, enum sm_event event)
 	daemon_timeline_note(d, "sm", line);
 }
 
-/* @place: where the topology names the file; NULL: the command line does. */
-static char *manager_file(const char *path, const char *place, char *err, size_t err_len)
-{
-	char why[400], *text = sm_file_read(path, why, sizeof(why));
-
-	if (!text)
-		snprintf(err, err_len, "%s%s%s", place ?: "", place ? ": " : "", why);
-	return text;
-}
-
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 {
 	struct sm_config cfg = {
@@ -94,12 +84,12 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 	if (!h)
 		return -ENOENT;
 	if (d->opt.partitions && !d->partitions) {
-		d->partitions = manager_file(d->opt.partitions, d->opt.partitions_place, err, err_len);
+		d->partitions = sm_file_read(d->opt.partitions, d->opt.partitions_place, err, err_len);
 		if (!d->partitions)
 			return -EINVAL;
 	}
 	if (d->opt.lfts && !d->lfts) {
-		d->lfts = manager_file(d->opt.lfts, NULL, err, err_len);
+		d->lfts = sm_file_read(d->opt.lfts, NULL, err, err_len);
 		if (!d->lfts)
 			return -EINVAL;
 	}
@@ -137,7 +127,7 @@ int daemon_manager_partitions(struct daemon *d, const char *path, char *err, siz
 			 d->run.name);
 		return -ENOENT;
 	}
-	text = sm_file_read(path, err, err_len);
+	text = sm_file_read(path, NULL, err, err_len);
 	if (!text)
 		return -EINVAL;
 	got = sm_set_partitions(sm_mad_manager(d->manager), text, path, err, err_len);

@@ -323,13 +323,13 @@ static void make_hosts(struct sim *s)
 			 bound ? "those on Ethernet, RoCE and iWARP are not simulated" : "");
 }
 
-/* A file for the manager; NULL: not given. @place: where the topology names it, or "". The caller frees it. */
+/* A file for the manager; NULL: not given. @place: where the topology names it, or NULL. The caller frees it. */
 static char *manager_file(const char *path, const char *place)
 {
-	char err[512] = "out of memory", *text = path ? sm_file_read(path, err, sizeof(err)) : NULL;
+	char err[512] = "out of memory", *text = path ? sm_file_read(path, place, err, sizeof(err)) : NULL;
 
 	if (path && !text)
-		sim_fail(*place ? place : err, *place ? err : "");
+		sim_fail(err, "");
 	return text;
 }
 
@@ -368,7 +368,7 @@ static void start(struct sim *s, const struct sim_options *o, struct fabric_topo
 		.event = sim_stats_sm,
 		.ctx = s,
 	};
-	char err[512], *lfts = manager_file(o->lfts, ""), *partitions;
+	char err[512], *lfts = manager_file(o->lfts, NULL), *partitions;
 	int kept = o->keep_lids ? fabric_topology_keep_lids(t) : 0;
 
 	if (kept < 0)
@@ -376,7 +376,7 @@ static void start(struct sim *s, const struct sim_options *o, struct fabric_topo
 	cfg.lmc = o->lmc ? o->lmc : (u8)kept;
 	s->timed = t->timed = !o->nominal;
 	cfg.partitions_file = o->partitions ? o->partitions : t->partition_file; /* the command line has priority */
-	partitions = manager_file(cfg.partitions_file, o->partitions || !t->partition_place ? "" : t->partition_place);
+	partitions = manager_file(cfg.partitions_file, o->partitions ? NULL : t->partition_place);
 	cfg.partitions = partitions;
 	cfg.lfts = lfts;
 	s->loop = loop_create_virtual();

@@ -393,7 +393,7 @@ static void open_port(struct port *p, u64 guid)
 /* Reloads the partitions; keeps the old ones after an error. */
 static void read_partitions(struct port *p)
 {
-	char err[512], *text = p->partitions ? sm_file_read(p->partitions, err, sizeof(err)) : NULL;
+	char err[512], *text = p->partitions ? sm_file_read(p->partitions, NULL, err, sizeof(err)) : NULL;
 
 	if (!p->partitions)
 		return;
@@ -552,7 +552,7 @@ static struct sm *make_sm(struct port *p, struct options *o)
 	struct sm *sm;
 
 	if (o->partitions) {
-		text = sm_file_read(o->partitions, err, sizeof(err));
+		text = sm_file_read(o->partitions, NULL, err, sizeof(err));
 		if (!text)
 			die("%s", err);
 	}
