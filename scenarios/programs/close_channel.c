@@ -15,18 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define BUSY_US  20000
 #define LATER_US 200000
 
 static atomic_bool is_read;
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
 
 static void be_busy(long us)
 {

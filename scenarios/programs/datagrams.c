@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
+
 #define MAD   256
 #define DEPTH 64
 #define GSI   0x80010000u
@@ -25,14 +27,6 @@ struct sender {
 	unsigned char *mad;
 	int under_way;
 };
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
 
 static void put(unsigned char *at, int bytes, uint64_t value)
 {

@@ -11,18 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define MESSAGE  20000
 #define MESSAGES 50
 
 static char out[MESSAGE], in[MESSAGE];
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
 
 static void send_all(int s, const char *p, size_t n)
 {

@@ -509,9 +509,16 @@ static void allocator(void)
 	printf("allocator: %s\n", wrong ? "children have failed" : "ok");
 }
 
+static const struct {
+	const char *name;
+	void (*run)(void);
+} kinds[] = { { "dontfork", dontfork }, { "threads", threads }, { "vfork", shared_child }, { "inherited", inherited },
+	      { "waiting", waiting },   { "numbers", numbers }, { "allocator", allocator } };
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "fork";
+	size_t i;
 
 	page = (unsigned)sysconf(_SC_PAGESIZE);
 	if (pipe(to_child))
@@ -521,21 +528,12 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	open_device();
-	if (!strcmp(kind, "dontfork"))
-		dontfork();
-	else if (!strcmp(kind, "threads"))
-		threads();
-	else if (!strcmp(kind, "vfork"))
-		shared_child();
-	else if (!strcmp(kind, "inherited"))
-		inherited();
-	else if (!strcmp(kind, "waiting"))
-		waiting();
-	else if (!strcmp(kind, "numbers"))
-		numbers();
-	else if (!strcmp(kind, "allocator"))
-		allocator();
-	else
-		snapshot(kind);
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kind, kinds[i].name))
+			continue;
+		kinds[i].run();
+		return 0;
+	}
+	snapshot(kind);
 	return 0;
 }

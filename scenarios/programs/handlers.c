@@ -17,20 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define SECONDS 3
 #define BYTES   (1u << 20)
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static volatile sig_atomic_t signals;
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
 
 static void use_descriptors(void)
 {

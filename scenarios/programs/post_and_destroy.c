@@ -5,19 +5,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "must.h"
+
 #define COUNT 10
 #define QKEY  0x11111111
 #define SIZE  (40 + 64)
 
 static char mem[COUNT + 1][SIZE];
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
 
 static struct ibv_qp *qp_make(struct ibv_pd *pd, struct ibv_cq *cq)
 {

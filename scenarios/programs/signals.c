@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "must.h"
+
 #define RESOLVE_MS 1000
 #define PERIOD_US  50000
 
@@ -21,14 +23,6 @@ static volatile sig_atomic_t signals;
 static void on_alarm(int number)
 {
 	signals++;
-}
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
 }
 
 static void wait_for_event(const char *address, int flags)

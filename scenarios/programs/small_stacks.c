@@ -15,18 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define ALTERNATE 8192
 #define BYTES     65536
 
 static struct ibv_context *context;
-
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
 
 static void use_files(void)
 {
