@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
+import itertools
 import os
 import pathlib
 import random
@@ -22,6 +24,7 @@ from .errors import hide as __tracebackhide__  # noqa: F401
 
 T = TypeVar("T")
 StrPath = Union[str, "os.PathLike[str]"]
+PORT_BLOCK = 64
 
 
 def _setpriv(user: int | None) -> list[str]:
@@ -49,13 +52,34 @@ def _interrupts_later() -> Iterator[None]:
         before(*came[0])
 
 
+@functools.cache
+def _port_block(pid: int) -> tuple[socket.socket, Iterator[int]]:
+    """
+    Ports that no other process of this network namespace hands out while this one, @pid, holds the abstract address of
+    their block. They are below those that Linux gives to clients.
+    """
+    starts = range(20000, 32768 - PORT_BLOCK, PORT_BLOCK)
+    for start in random.SystemRandom().sample(starts, len(starts)):
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            holder.bind(f"\0muslin-ports-{start}")
+        except OSError as e:
+            holder.close()
+            if e.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return holder, itertools.cycle(range(start, start + PORT_BLOCK))
+    raise OSError(errno.EADDRINUSE, "other processes hold all blocks of ports")
+
+
 def free_port() -> str:
-    """An unused TCP port, as text: one below those that Linux gives to clients, so that it stays unused."""
-    while True:
-        port = random.SystemRandom().randrange(20000, 32768)
+    """An unused TCP port, as text. Parallel processes get different ones, also before a program listens there."""
+    _, ports = _port_block(os.getpid())
+    for port in itertools.islice(ports, PORT_BLOCK):
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("", port))
             return str(port)
+    raise OSError(errno.EADDRINUSE, "all ports of this process's block are in use")
 
 
 def wait_until(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The plugin from the user's side: fixtures, marker, ini value, artifacts by node id, the index. muslin-pytest(7)."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -59,6 +60,7 @@ def test_a_name_that_is_longer_than_twenty_letters(fabric, link):
 
 
 SHARED = """
+import contextlib
 import json
 
 
@@ -212,6 +214,7 @@ def test_keyword(fabric):
 
 
 SHARDS = """
+import contextlib
 import json
 import re
 
@@ -511,3 +514,17 @@ def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
     r = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert "1 passed" in r.stdout and "1 error" in r.stdout
     assert f"--muslin-build={tmp_path}/nothing: there is no program muslin" in r.stdout
+
+
+def test_ports_of_parallel_processes():
+    """Before a program listens, too: two tests that run at once had the same port now and then."""
+    ask = "from muslin import free_port; print(*(free_port() for _ in range(60)), flush=True); input()"
+    env = os.environ | {"PYTHONPATH": str(TREE / "harness")}
+    argv = [sys.executable, "-c", ask]
+    with contextlib.ExitStack() as stack:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        others = [stack.enter_context(subprocess.Popen(argv, env=env, **pipes)) for _ in range(10)]
+        ports = [port for other in others for port in other.stdout.readline().split()]
+        for other in others:
+            other.stdin.close()
+    assert len(ports) == len(set(ports)) == 10 * 60
