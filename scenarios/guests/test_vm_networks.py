@@ -53,6 +53,7 @@ CHILD = "ib0.8001"
 PARTITIONS = "Default=0x7fff, ipoib : ALL=full;\nred=0x0001, ipoib : ALL=full;\n"
 RULE = f"""ACTION=="add", SUBSYSTEM=="net", DRIVERS=="?*", ATTR{{type}}=="32", ATTR{{address}}=="?*{GUID}", NAME="%s"
 """
+CONNECTIONS = "rdma res show qp | grep -c 'type RC'"
 SIZE = 8 << 20
 MTU = {"connected": 65520, "datagram": 2044}
 SHORT_ADDRESS = 262  # the version of systemd since which networkd's DHCP client sends nothing on InfiniBand
@@ -224,6 +225,7 @@ def test_networkmanager(shared_fabric, two, manager, mode, childs):
     a, b = two
     modes = {"ib0": mode, CHILD: childs}
     set_mode(b, "ib0", mode)
+    before = b.run(f"{CONNECTIONS} || true").strip()
     # A child that comes by netlink has no mode in sysfs
     b.run(f"ip link add link ib0 name {CHILD} type ipoib pkey 0x8001 mode {childs}")
     b.run(f"ip addr add 10.1.0.5/24 dev {CHILD}; ip link set {CHILD} mtu {MTU[childs]} up")
@@ -246,6 +248,9 @@ def test_networkmanager(shared_fabric, two, manager, mode, childs):
     assert re.search(rf"^{CHILD}:infiniband:connected:red$", a.run("nmcli -t device"), re.M)
     a.run("nmcli con down red")
     a.wait(f"[ ! -e /sys/class/net/{CHILD} ]", what="the child's end")
+    b.run(f"ip link set {CHILD} down")
+    if childs == "connected":  # IPoIB destroys a child's CQ without a wait for the work that destroys its RC QPs
+        b.wait(f"[ $({CONNECTIONS}) -le {before} ]", what="the end of the child's connections")
     b.run(f"ip link del {CHILD}")
     set_mode(b, "ib0", "datagram")
 
