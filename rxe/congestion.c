@@ -45,7 +45,7 @@ static void send_cnp(struct rxe_qp *rq)
 		rxe_payload(p, buf, 0, CNP_PAYLOAD);
 		wire_bth_set_becn(wire_packet_bth(p));
 		set_tclass(p, CNP_TCLASS);
-		hca_count(qp->hca, qp->attr.port, HCA_CNT_CNP_SENT);
+		hca_qp_count(qp, HCA_CNT_CNP_SENT);
 		rxe_send(rq->rxe, qp->attr.port, p);
 	}
 	wire_buf_put(buf);
@@ -58,7 +58,7 @@ void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p)
 	if (!p->grh_off || (wire_grh_tclass(wire_packet_grh(p)) & WIRE_ECN_MASK) != WIRE_ECN_CE ||
 	    !port_of(rq)->attr.dcqcn)
 		return;
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_ECN_MARKED);
+	hca_qp_count(rq->qp, HCA_CNT_ECN_MARKED);
 	if (now < rq->rate.cnp_after)
 		return;
 	rq->rate.cnp_after = now + CNP_INTERVAL_NS;
@@ -102,7 +102,7 @@ void rxe_cc_notified(struct rxe_qp *rq)
 {
 	bool handled = port_of(rq)->attr.dcqcn && (rq->rate.dcqcn || dcqcn_start(rq));
 
-	hca_count(rq->qp->hca, rq->qp->attr.port, handled ? HCA_CNT_CNP_HANDLED : HCA_CNT_CNP_IGNORED);
+	hca_qp_count(rq->qp, handled ? HCA_CNT_CNP_HANDLED : HCA_CNT_CNP_IGNORED);
 	if (!handled)
 		return;
 	dcqcn_notified(rq->rate.dcqcn, round_trip_ns(rq), loop_now(rq->rxe->loop));

@@ -41,7 +41,7 @@ static struct wire_packet *ooo_remove(struct rxe_qp *rq, u32 psn)
 void rxe_ooo_insert(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
 {
 	if (wire_psn_diff(psn, rq->resp.epsn) >= RXE_OOO_PACKETS || rq->rxe->ooo_bytes + p->len > RXE_OOO_BYTES) {
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_OOO_DISCARDED);
+		hca_qp_count(rq->qp, HCA_CNT_OOO_DISCARDED);
 		return;
 	}
 	if (!rq->resp.ooo)

@@ -126,7 +126,7 @@ static void read_retry(struct rxe_qp *rq, struct rxe_wqe *w)
 		rxe_retry(rq, rxe_read_expected(rq, w));
 		return;
 	}
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
+	hca_qp_count(rq->qp, HCA_CNT_COMPLETER_RETRY);
 	rq->req.retries--;
 	read_retransmit_missing(rq, w);
 }

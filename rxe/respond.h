@@ -15,7 +15,7 @@ static inline u32 rxe_resp_mtu(const struct rxe_qp *rq)
 
 static inline void rxe_resp_count(const struct rxe_qp *rq, enum hca_counter c)
 {
-	hca_count(rq->qp->hca, rq->qp->attr.port, c);
+	hca_qp_count(rq->qp, c);
 }
 
 /* resp_error.c: responder errors by a table of error and transport service. */

@@ -78,9 +78,9 @@ static const u8 nak_status[] = {
 
 static void rnr_nak_receive(struct rxe_qp *rq, u32 psn, u8 code)
 {
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RCVD_RNR_ERR);
+	hca_qp_count(rq->qp, HCA_CNT_RCVD_RNR_ERR);
 	if (!rq->req.rnr_retries) {
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RNR_RETRY_EXCEEDED);
+		hca_qp_count(rq->qp, HCA_CNT_RNR_RETRY_EXCEEDED);
 		rxe_req_fail(rq, HCA_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
@@ -105,7 +105,7 @@ static void nak_receive(struct rxe_qp *rq, u32 psn, u8 syndrome)
 		return;
 	}
 	if (code == WIRE_NAK_PSN_SEQ) {
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RCVD_SEQ_ERR);
+		hca_qp_count(rq->qp, HCA_CNT_RCVD_SEQ_ERR);
 		if (rq->req.peer_selective == RXE_SELECTIVE_NO && !(++rq->req.seq_naks % PROBE_EVERY))
 			rq->req.peer_selective =
 				RXE_SELECTIVE_UNKNOWN; /* two adjacent losses look like a go-back-n peer */
@@ -141,7 +141,7 @@ static void atomic_response_receive(struct rxe_qp *rq, struct rxe_wqe *w, struct
 
 static void ghost_count(const struct rxe_qp *rq)
 {
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_GHOST);
+	hca_qp_count(rq->qp, HCA_CNT_GHOST);
 }
 
 void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
@@ -160,7 +160,7 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	if (op->flags & WIRE_OPF_ACK)
 		syndrome = wire_aeth_syndrome(wire_packet_aeth(p));
 	if (wire_aeth_type(syndrome) == WIRE_AETH_RESERVED) {
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_BAD_PACKET);
+		hca_qp_count(rq->qp, HCA_CNT_BAD_PACKET);
 		return;
 	}
 	if (wire_aeth_type(syndrome) != WIRE_AETH_ACK) {

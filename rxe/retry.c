@@ -99,13 +99,13 @@ static void retry_exceeded(struct rxe_qp *rq, u32 psn)
 		rxe_retry_from(rq, psn);
 		return;
 	}
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RETRY_EXCEEDED);
+	hca_qp_count(rq->qp, HCA_CNT_RETRY_EXCEEDED);
 	rxe_req_fail(rq, HCA_WC_RETRY_EXC_ERR);
 }
 
 static void retry(struct rxe_qp *rq, u32 psn, bool counted)
 {
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
+	hca_qp_count(rq->qp, HCA_CNT_COMPLETER_RETRY);
 	if (counted)
 		rxe_cwnd_timer_begin(rq);
 	if (counted && !rq->req.retries) {
@@ -153,7 +153,7 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 			rxe_retry_from(rq, rq->req.una);
 		return;
 	}
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_LOCAL_ACK_TIMEOUT);
+	hca_qp_count(rq->qp, HCA_CNT_LOCAL_ACK_TIMEOUT);
 	rxe_retry_arm(rq);
 	rq->req.retransmit_out = false;
 	if (rq->req.peer_selective == RXE_SELECTIVE_UNKNOWN)

@@ -117,7 +117,7 @@ bool rxe_wqes_pull(struct rxe_qp *rq)
 		else
 			wqe_load(rq, w, &wr);
 		if (w->wr.status)
-			hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_WQE_ERR);
+			hca_qp_count(rq->qp, HCA_CNT_WQE_ERR);
 		bytes += w->chunk ? w->wr.length : 0;
 	}
 	rq->req.load_first = first;

@@ -131,7 +131,7 @@ static bool send_finish(struct siw_qp *sq)
 	}
 	sq->msn_in[DDP_QN_SEND]++;
 	sq->recv_pulled = false;
-	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_RDMA_RECVS);
+	hca_qp_count(sq->qp, HCA_CNT_RDMA_RECVS);
 	sq->comps[sq->ncomps++] = cqe; /* waits until the data is in memory; siw_input_bytes() ensures room */
 	return true;
 }
@@ -165,7 +165,7 @@ bool siw_receive_key_error(struct siw_qp *sq, int err)
 		return err == HCA_KEY_BOUNDS
 			       ? stream_fail(sq, DDP_ERR_U_TOO_LONG, HCA_WC_LOC_LEN_ERR, HCA_EVENT_QP_REQ_ERR)
 			       : stream_fail(sq, RDMAP_ERR_CATASTROPHIC, HCA_WC_LOC_PROT_ERR, HCA_EVENT_QP_FATAL);
-	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
+	hca_qp_count(sq->qp, HCA_CNT_REMOTE_ACCESS_ERR);
 	return stream_fail(sq,
 			   err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
 			   : err == HCA_KEY_BOUNDS ? DDP_ERR_T_BOUNDS
@@ -229,7 +229,7 @@ bool siw_receive_finish(struct siw_qp *sq)
 	sq->fpdu.partial = false;
 	if (sq->fpdu.opcode == RDMAP_WRITE) {
 		if (sq->fpdu.ddp & DDP_LAST)
-			hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_WRITE_REQUESTS);
+			hca_qp_count(sq->qp, HCA_CNT_WRITE_REQUESTS);
 		return true;
 	}
 	if (sq->fpdu.opcode == RDMAP_READ_RESPONSE) {
@@ -320,10 +320,10 @@ static bool read_request_receive(struct siw_qp *sq, const u8 *p, u32 len)
 				   .source_to = be64_to_cpu(r->source_to) };
 	err = read_source_check(sq, read);
 	if (err) {
-		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
+		hca_qp_count(sq->qp, HCA_CNT_REMOTE_ACCESS_ERR);
 		return stream_fail(sq, protection_error(err), 0, HCA_EVENT_QP_ACCESS_ERR);
 	}
-	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_READ_REQUESTS);
+	hca_qp_count(sq->qp, HCA_CNT_READ_REQUESTS);
 	sq->msn_in[DDP_QN_READ]++;
 	sq->rd_head++;
 	siw_kick(sq);

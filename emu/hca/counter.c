@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* hw_counters of the device, by port, with the names of rxe and mlx5. */
+/* hw_counters of the device, by port, with the names of rxe and mlx5; sets of them for some QPs of a port. */
+#include <stdlib.h>
+
 #include "emu/hca/hca_internal.h"
+
+struct hca_counter_set {
+	u64 value[HCA_COUNTERS];
+	struct list qps;
+};
 
 static const char *const names[] = {
 	[HCA_CNT_SENT_PKTS] = "sent_pkts",
@@ -54,4 +61,50 @@ void hca_count(struct hca *hca, u8 port, enum hca_counter c)
 {
 	if (hca_port_valid(hca, port))
 		hca->port[port - 1].counter[c]++;
+}
+
+void hca_qp_count(const struct hca_qp *qp, enum hca_counter c)
+{
+	hca_count(qp->hca, qp->attr.port, c);
+	if (qp->counters)
+		qp->counters->value[c]++;
+}
+
+struct hca_counter_set *hca_counter_set_create(void)
+{
+	struct hca_counter_set *s = calloc(1, sizeof(*s));
+
+	if (s)
+		list_init(&s->qps);
+	return s;
+}
+
+static void qp_set_counters(struct hca_qp_priv *priv, struct hca_counter_set *set)
+{
+	priv->qp.counters = set;
+	list_del(&priv->counted);
+	if (set)
+		list_add(&set->qps, &priv->counted);
+}
+
+void hca_counter_set_destroy(struct hca_counter_set *s)
+{
+	while (!list_empty(&s->qps))
+		qp_set_counters(list_first(&s->qps, struct hca_qp_priv, counted), NULL);
+	free(s);
+}
+
+u64 hca_counter_set_value(const struct hca_counter_set *s, u32 n)
+{
+	return n < HCA_COUNTERS ? s->value[n] : 0;
+}
+
+int hca_qp_set_counters(struct hca_ctx *ctx, u32 qpn, struct hca_counter_set *set)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+
+	if (!qp)
+		return -EINVAL;
+	qp_set_counters(hca_qp_priv(qp), set);
+	return 0;
 }

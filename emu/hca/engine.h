@@ -31,7 +31,8 @@ struct hca_qp {
 	struct hca_qp_attr
 		attr;         /* as modified; transport->query gives live values (state, sq_psn, path_mig_state...) */
 	struct list in_error; /* on the context's list while in ERR: receives posted later are flushed */
-	void *transport;      /* private to the transport */
+	struct hca_counter_set *counters; /* NULL: none */
+	void *transport;                  /* private to the transport */
 };
 
 /* Operations of a transport, which is set once at start. */
@@ -218,5 +219,7 @@ enum hca_counter {
 	HCA_COUNTERS
 };
 void hca_count(struct hca *hca, u8 port, enum hca_counter c);
+/* Counts for the QP's port and for its set (hca_qp_set_counters()). */
+void hca_qp_count(const struct hca_qp *qp, enum hca_counter c);
 
 #endif

@@ -370,6 +370,14 @@ u8 hca_nports(const struct hca *hca);
 /* Named counters for sysfs hw_counters: name of the nth (NULL past the end) and its value for a port. */
 const char *hca_counter_name(u32 n);
 u64 hca_counter(const struct hca *hca, u8 port, u32 n);
+/*
+ * A set of these counters for some QPs of a port, of one context: what concerns such a QP is counted by the set, too.
+ * hca_counter_set_destroy() leaves its QPs without a set; it may be called after the context was destroyed.
+ */
+struct hca_counter_set;
+struct hca_counter_set *hca_counter_set_create(void); /* NULL: out of memory */
+void hca_counter_set_destroy(struct hca_counter_set *s);
+u64 hca_counter_set_value(const struct hca_counter_set *s, u32 n);
 /* Current number of objects of all contexts: name of the nth kind (NULL past the end) and how many there are. */
 const char *hca_object_name(u32 n);
 u32 hca_object_count(const struct hca *hca, u32 n);
@@ -578,6 +586,8 @@ int hca_qp_load_alternate(struct hca *hca, u64 owner, u32 qpn, const struct hca_
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr);
 /* Sets hca_qp_init.src_qpn after creation, before the QP is in INIT. -EBUSY: it is already. */
 int hca_qp_set_source(struct hca_ctx *ctx, u32 qpn, u32 src_qpn);
+/* The set that counts for the QP from now on, instead of the one before; NULL: none. */
+int hca_qp_set_counters(struct hca_ctx *ctx, u32 qpn, struct hca_counter_set *set);
 int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
 /* The send queue may have new requests. Idempotent; an unknown number is ignored. */
 void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn);

@@ -224,6 +224,7 @@ struct hca_qp_priv {
 	struct list failing;
 	struct list flushing; /* on the context's list: its flush is not finished */
 	struct list target;   /* on the list of its XRC domain */
+	struct list counted;  /* on the list of its set of counters */
 	bool alt_loaded;      /* an alternate path was given since RESET */
 	bool cqe_lost;        /* a completion was lost in a CQ that has overflowed: it goes to ERR */
 };

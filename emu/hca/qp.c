@@ -100,6 +100,7 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	list_init(&priv->failing);
 	list_init(&priv->flushing);
 	list_init(&priv->target);
+	list_init(&priv->counted);
 	qp->hca = hca;
 	qp->ctx = ctx;
 	qp->ops = ops;
@@ -169,6 +170,7 @@ void hca_qp_free(struct hca_qp *qp)
 	list_del(&qp->in_error);
 	list_del(&hca_qp_priv(qp)->flushing);
 	list_del(&hca_qp_priv(qp)->target);
+	list_del(&hca_qp_priv(qp)->counted);
 	if (qp->xrcd)
 		qp->srq = NULL; /* an XRC target has no SRQ of its own */
 	use_objects(qp, -1);

@@ -61,7 +61,7 @@ int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr)
 		hca_fault_sent(qp, wr);
 	if (likely(n == 0 || (n > 0 && send_valid(qp, wr))))
 		return n;
-	hca_count(qp->hca, qp->attr.port, HCA_CNT_WQE_ERR);
+	hca_qp_count(qp, HCA_CNT_WQE_ERR);
 	return -EINVAL;
 }
 
@@ -133,7 +133,7 @@ static void wqe_fill(struct hca_sq *sq, struct hca_wqe *w, const struct hca_send
 	else if (copy)
 		*w->copy = *wr;
 	if (w->status)
-		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_WQE_ERR);
+		hca_qp_count(sq->qp, HCA_CNT_WQE_ERR);
 }
 
 struct hca_wqe *hca_sq_fetch(struct hca_sq *sq, struct hca_send_wr *wr)
@@ -192,7 +192,7 @@ static void sq_complete_oldest(struct hca_sq *sq, u8 status)
 	u8 opcode = w->opcode;
 	bool signaled = status != HCA_WC_SUCCESS || sq->qp->sq_sig_all || w->flags & HCA_SEND_SIGNALED;
 
-	hca_count(sq->qp->hca, sq->qp->attr.port, status == HCA_WC_SUCCESS ? HCA_CNT_RDMA_SENDS : HCA_CNT_SEND_ERR);
+	hca_qp_count(sq->qp, status == HCA_WC_SUCCESS ? HCA_CNT_RDMA_SENDS : HCA_CNT_SEND_ERR);
 	wqe_release(sq, w);
 	hca_send_done(sq->qp);
 	if (signaled)

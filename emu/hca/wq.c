@@ -33,7 +33,7 @@ int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr)
 		hca_qp_fail_later(qp);
 	if (likely(n == 0 || (n > 0 && wr->num_sge <= max_sge && wr->num_sge <= HCA_MAX_SGE)))
 		return n;
-	hca_count(qp->hca, qp->attr.port, HCA_CNT_WQE_ERR);
+	hca_qp_count(qp, HCA_CNT_WQE_ERR);
 	return -EINVAL;
 }
 
