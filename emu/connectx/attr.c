@@ -44,6 +44,24 @@ static const struct field ads_fields[] = {
 	ADS(flow_label, struct hca_av, flow_label),
 };
 
+/* Static rates by the adapter's code, of which stat_rate_support has the bits; other rates the driver rounds. */
+static const u8 rates[16] = {
+	[0] = WIRE_RATE_PORT, [1] = WIRE_RATE_56,  [2] = WIRE_RATE_25,  [3] = WIRE_RATE_100,
+	[4] = WIRE_RATE_200,  [5] = WIRE_RATE_50,  [6] = WIRE_RATE_400, [7] = WIRE_RATE_2_5,
+	[8] = WIRE_RATE_10,   [9] = WIRE_RATE_30,  [10] = WIRE_RATE_5,  [11] = WIRE_RATE_20,
+	[12] = WIRE_RATE_40,  [13] = WIRE_RATE_60, [14] = WIRE_RATE_80, [15] = WIRE_RATE_120,
+};
+static_assert(CX_STATIC_RATES == 0xfffe, "all codes but 0");
+
+static u32 rate_code(u8 rate)
+{
+	u32 i = ARRAY_SIZE(rates) - 1;
+
+	while (i && rates[i] != rate)
+		i--;
+	return i;
+}
+
 static void fields_in(const struct field *f, u32 n, void *to, const u8 *from)
 {
 	for (; n; n--, f++)
@@ -68,6 +86,7 @@ static void av_in(const struct connectx *d, struct hca_av *av, const u8 *ads)
 {
 	fields_in(ads_fields, ARRAY_SIZE(ads_fields), av, ads);
 	av->port = port_in(d, ads);
+	av->static_rate = rates[cx_get(ads, ads, stat_rate)];
 	memcpy(av->dgid.raw, cx_cptr(ads, ads, rgid_rip), sizeof(av->dgid.raw));
 }
 
@@ -75,6 +94,7 @@ static void av_out(u8 *ads, const struct hca_av *av)
 {
 	fields_out(ads_fields, ARRAY_SIZE(ads_fields), ads, av);
 	cx_set(ads, ads, vhca_port_num, !!av->port);
+	cx_set(ads, ads, stat_rate, rate_code(av->static_rate));
 	memcpy(cx_ptr(ads, ads, rgid_rip), av->dgid.raw, sizeof(av->dgid.raw));
 }
 

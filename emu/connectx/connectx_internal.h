@@ -366,6 +366,7 @@ u32 cx_srq_posted(void *fe);
 extern const struct hca_wq_ops cx_srq_wq_ops;
 
 /* attr.c: QP contexts and address vectors */
+#define CX_STATIC_RATES 0xfffeu /* bits of the codes of static rates */
 void cx_attr_in(const struct connectx *d, struct hca_qp_attr *a, const u8 *qpc);
 void cx_attr_out(const struct connectx *d, u8 *qpc, const struct hca_qp_attr *a);
 u8 cx_state_out(u8 state, bool draining);

@@ -171,6 +171,7 @@
 	F(ads, rlid, 0x30, 16)                                             \
 	F(ads, ack_timeout, 0x40, 5)                                       \
 	F(ads, src_addr_index, 0x48, 8)                                    \
+	F(ads, stat_rate, 0x54, 4)                                         \
 	F(ads, hop_limit, 0x58, 8)                                         \
 	F(ads, tclass, 0x64, 8)                                            \
 	F(ads, flow_label, 0x6c, 20)                                       \
@@ -232,6 +233,7 @@
 	F(cmd_hca_cap, local_ca_ack_delay, 0x1ab, 5)                       \
 	F(cmd_hca_cap, num_ports, 0x1b8, 8)                                \
 	F(cmd_hca_cap, log_max_msg, 0x1c3, 5)                              \
+	F(cmd_hca_cap, stat_rate_support, 0x1e0, 16)                       \
 	F(cmd_hca_cap, ipoib_basic_offloads, 0x204, 1)                     \
 	F(cmd_hca_cap, atomic, 0x21e, 1)                                   \
 	F(cmd_hca_cap, force_teardown, 0x110, 1)                           \

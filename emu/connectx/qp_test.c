@@ -282,4 +282,35 @@ static void hostile_queues(void)
 	}
 }
 
-PARTS(data, hostile_queues)
+/* The static rate of the address vector that INIT2RTR_QP sets, by the adapter's code. */
+static u32 rate_after(u32 qpn, u32 code)
+{
+	u8 *qpc = cx_ptr(d.in, rst2init_qp_in, qpc), *path = cx_ptr(qpc, qpc, primary_address_path);
+	const u8 *now;
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(path, ads, vhca_port_num, 1);
+	cx_set(path, ads, rlid, d.lid);
+	cx_set(path, ads, stat_rate, code);
+	cx_set(qpc, qpc, mtu, 3);
+	cx_set(qpc, qpc, remote_qpn, qpn);
+	if (driver_modify(&d, 0x50a, qpn, 0) || driver_modify(&d, 0x502, qpn, 0) || driver_modify(&d, 0x503, qpn, 0))
+		return ~0u;
+	now = driver_qp_context(&d, qpn);
+	return now ? (u32)cx_get(cx_cptr(now, qpc, primary_address_path), ads, stat_rate) : ~0u;
+}
+
+static void static_rates(void)
+{
+	u32 qpn, code, offered;
+
+	row(80, "a queue pair", !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn));
+	memset(d.in, 0, sizeof(d.in));
+	row(81, "capabilities", !driver_command(&d, 0x100, 0, 16, CX_BYTES_query_hca_cap_out));
+	offered = (u32)cx_get(cx_ptr(d.out, query_hca_cap_out, capability), cmd_hca_cap, stat_rate_support);
+	row(82, "with static rates", offered == 0xfffe);
+	for (code = 0; code < 16; code++)
+		row(83, "each of which a queue pair may have", rate_after(qpn, code) == code);
+}
+
+PARTS(data, static_rates, hostile_queues)
