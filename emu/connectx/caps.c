@@ -98,6 +98,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, cq_moderation), 1 },
 		{ CX_FIELD(cmd_hca_cap, out_of_seq_cnt), 1 },
 		{ CX_FIELD(cmd_hca_cap, retransmission_q_counters), 1 },
+		{ CX_FIELD(cmd_hca_cap, rts2rts_qp_counters_set_id), 1 },
 		{ CX_FIELD(cmd_hca_cap, stat_rate_support), CX_STATIC_RATES },
 		{ CX_FIELD(cmd_hca_cap, umr_extended_translation_offset), 1 },
 		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_write_umr), 1 },

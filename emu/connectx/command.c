@@ -161,74 +161,6 @@ static int dealloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 	return cx_destroyed(hca_xrcd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd)));
 }
 
-static const struct {
-	const char *name; /* counter of the HCA */
-	struct wire_field field;
-} q_counters[] = {
-	{ "rx_write_requests", CX_FIELD(query_q_counter_out, rx_write_requests) },
-	{ "rx_read_requests", CX_FIELD(query_q_counter_out, rx_read_requests) },
-	{ "rx_atomic_requests", CX_FIELD(query_q_counter_out, rx_atomic_requests) },
-	{ "out_of_seq_request", CX_FIELD(query_q_counter_out, out_of_sequence) },
-	{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
-	{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },
-	{ "send_rnr_err", CX_FIELD(query_q_counter_out, out_of_buffer) },
-	{ "rcvd_seq_err", CX_FIELD(query_q_counter_out, packet_seq_err) },
-	{ "local_ack_timeout_err", CX_FIELD(query_q_counter_out, local_ack_timeout_err) },
-};
-
-/* All counter sets have the port's counters, not those of their queue pairs, since the set was last cleared. */
-struct counter_set {
-	u64 cleared_at[ARRAY_SIZE(q_counters)];
-};
-
-static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)
-{
-	struct counter_set *set = calloc(1, sizeof(*set));
-	u32 n;
-	int err = set ? table_add(&d->counter_sets, set, &n) : -ENOMEM;
-
-	if (!err)
-		cx_set(c->out, alloc_q_counter_out, counter_set_id, n);
-	else
-		free(set);
-	return err;
-}
-
-/*
- * Unlike other objects, also a set of queue pairs: Linux deallocates the set of a queue pair that has its own ("rdma
- * statistic qp set auto") before it destroys the queue pair.
- */
-static int dealloc_q_counter(struct connectx *d, const struct cx_cmd *c)
-{
-	struct counter_set *set =
-		table_remove(&d->counter_sets, (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id));
-
-	free(set);
-	return set ? CX_OK : CX_BAD_RES;
-}
-
-static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
-{
-	struct counter_set *set = table_get(&d->counter_sets, (u32)cx_get(c->in, query_q_counter_in, counter_set_id));
-	const char *name;
-	u32 n, i;
-
-	if (!set)
-		return CX_BAD_RES;
-	for (n = 0; (name = hca_counter_name(n)); n++) {
-		u64 now = hca_counter(d->cfg.hca, d->cfg.port, n);
-
-		for (i = 0; i < ARRAY_SIZE(q_counters); i++) {
-			if (strcmp(name, q_counters[i].name))
-				continue;
-			wire_set(c->out, q_counters[i].field, now - set->cleared_at[i]);
-			if (cx_get(c->in, query_q_counter_in, clear))
-				set->cleared_at[i] = now;
-		}
-	}
-	return CX_OK;
-}
-
 /* ---- the table ---- */
 
 /* Phases of a driver's start: ENABLE_HCA enables the HCA, INIT_HCA initializes it. */
@@ -291,9 +223,9 @@ static const struct {
 	{ 0x702, "QUERY_SRQ", cx_query_srq, 8, CX_BYTES_query_srq_out, INITIALIZED },
 	{ 0x703, "ARM_RQ", cx_arm_rq, 8, 8, INITIALIZED },
 	{ 0x762, "QUERY_HCA_VPORT_CONTEXT", cx_query_vport, 8, CX_BYTES_query_hca_vport_context_out, INITIALIZED },
-	{ 0x771, "ALLOC_Q_COUNTER", alloc_q_counter, 8, 8, INITIALIZED },
-	{ 0x772, "DEALLOC_Q_COUNTER", dealloc_q_counter, 8, 8, INITIALIZED },
-	{ 0x773, "QUERY_Q_COUNTER", query_q_counter, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out,
+	{ 0x771, "ALLOC_Q_COUNTER", cx_alloc_q_counter, 8, 8, INITIALIZED },
+	{ 0x772, "DEALLOC_Q_COUNTER", cx_dealloc_q_counter, 8, 8, INITIALIZED },
+	{ 0x773, "QUERY_Q_COUNTER", cx_query_q_counter, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out,
 	  INITIALIZED },
 	{ 0x800, "ALLOC_PD", alloc_pd, 8, 8, INITIALIZED },
 	{ 0x801, "DEALLOC_PD", dealloc_pd, 8, 8, INITIALIZED },

@@ -299,6 +299,13 @@ void cx_uar_use(struct connectx *d, u32 uar, int n);
 /* Returns the page list at the end of a command. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
 
+/* q_counter.c */
+cx_command cx_alloc_q_counter, cx_dealloc_q_counter, cx_query_q_counter;
+void cx_counter_sets_destroy(struct connectx *d);
+bool cx_counter_set_exists(const struct connectx *d, u32 id); /* or it is 0: none */
+/* The set has the counters of the HCA's QP @qpn from now on. */
+void cx_counter_set_use(struct connectx *d, u32 id, u32 qpn);
+
 /* fault.c */
 enum cx_fate {
 	CX_FATE_GOES,

@@ -332,11 +332,9 @@ static void tables_fini(struct connectx *d)
 	verbs_fini(&d->verbs);
 	table_for_each (&d->uars, i, p)
 		free(p);
-	table_for_each (&d->counter_sets, i, p)
-		free(p);
+	cx_counter_sets_destroy(d);
 	table_fini(&d->qpns);
 	table_fini(&d->uars);
-	table_fini(&d->counter_sets);
 }
 
 int cx_start(struct connectx *d)

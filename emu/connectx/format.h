@@ -225,6 +225,7 @@
 	F(cmd_hca_cap, log_max_klm_list_size, 0x11a, 6)                    \
 	F(cmd_hca_cap, log_max_ra_req_qp, 0x14a, 6)                        \
 	F(cmd_hca_cap, log_max_ra_res_qp, 0x15a, 6)                        \
+	F(cmd_hca_cap, rts2rts_qp_counters_set_id, 0x169, 1)               \
 	F(cmd_hca_cap, gid_table_size, 0x170, 16)                          \
 	F(cmd_hca_cap, out_of_seq_cnt, 0x180, 1)                           \
 	F(cmd_hca_cap, retransmission_q_counters, 0x182, 1)                \

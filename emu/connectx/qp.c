@@ -360,6 +360,7 @@ static const u32 optional[] = {
 	[14] = HCA_QP_TIMEOUT,
 	[16] = HCA_QP_PORT,
 };
+#define OPTIONAL_COUNTER_SET BIT(25)
 
 static u32 optional_mask(u32 bits)
 {
@@ -396,6 +397,14 @@ static struct hca_qp_attr qp_attr(const struct connectx *d, const struct cx_qp *
 	return a;
 }
 
+/* Those that the HCA does not know have no counters. */
+static void qp_count(struct connectx *d, struct cx_qp *qp, u32 set)
+{
+	cx_set(qp->qpc, qpc, counter_set_id, set);
+	if (qp->qpn >= CX_OWN_QPNS)
+		cx_counter_set_use(d, set, qp->qpn);
+}
+
 /*
  * The driver resets a queue pair before it destroys it. Requests with an earlier doorbell, which may have come together
  * with the command, are sent first; the tasks that do so may also stop the adapter, which destroys all objects.
@@ -407,6 +416,8 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 	struct hca_qp_attr a = { 0 }, old;
 	struct verbs_qp *base;
 	struct cx_qp *qp;
+	bool counted;
+	u32 set;
 	int err = 0;
 
 	while (transitions[i].op != c->op)
@@ -432,13 +443,21 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 	/* Refused before it changes the doorbell record of a queue pair in use. */
 	if (!(BIT(old.state) & transitions[i].from))
 		return CX_BAD_QP_STATE;
+	set = (u32)cx_get(qpc, qpc, counter_set_id);
+	counted = transitions[i].from == IN(RESET) || (transitions[i].context && bits & OPTIONAL_COUNTER_SET);
+	if (counted && !cx_counter_set_exists(d, set))
+		return CX_BAD_RES;
 	if (transitions[i].from == IN(RESET))
 		err = qp_initialise(d, qp, qpc);
 	if (err)
 		return err;
 	if (qp->service == CX_QP_UMR)
-		return verbs_special_modify(&qp->qp, &a, mask);
-	return verbs_qp_modify(&d->verbs, qp->qp.handle, &a, mask, &base);
+		err = verbs_special_modify(&qp->qp, &a, mask);
+	else
+		err = verbs_qp_modify(&d->verbs, qp->qp.handle, &a, mask, &base);
+	if (!err && counted)
+		qp_count(d, qp, set);
+	return err;
 }
 
 int cx_query_qp(struct connectx *d, const struct cx_cmd *c)

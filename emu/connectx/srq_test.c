@@ -5,7 +5,7 @@
 static void shared_receive(void)
 {
 	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry), *w;
-	u32 a, b, srqn, i;
+	u32 a = 0, b = 0, srqn, set, i;
 	const u8 *e;
 
 	memcpy(d.c.mem + AT_DATA, "needle", 7);
@@ -42,9 +42,14 @@ static void shared_receive(void)
 	row(52, "two of them", i == 2 && !memcmp(d.c.mem + AT_DATA + 0x4000 + 32, "needle", 7));
 	memset(d.in, 0, sizeof(d.in));
 	row(55, "a set of counters", !driver_command(&d, 0x771, 0, 16, 16));
+	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, rst2init_qp_in, qpc), qpc, counter_set_id, set);
+	row(58, "of the responder", !driver_modify(&d, 0x505, b, BIT(25)));
+	memset(d.in, 0, sizeof(d.in));
 	driver_data(driver_control(driver_wqe(&d, 2, 2), a, 2, CX_OP_SEND, 32), 7, d.lkey, driver_addr(AT_DATA));
 	driver_posted(&d, 2, a, 3);
-	cx_set(d.in, query_q_counter_in, counter_set_id, cx_get(d.out, alloc_q_counter_out, counter_set_id));
+	cx_set(d.in, query_q_counter_in, counter_set_id, set);
 	row(56, "counts a send that finds no receive",
 	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
 		    cx_get(d.out, query_q_counter_out, out_of_buffer) > 0);

@@ -239,10 +239,47 @@ static bool post_remote(u32 qpn, u32 index, u8 op, u32 bytes)
 	return e && e[63] >> 4 == 0 && !driver_poll(&d);
 }
 
-/* A set of counters has the requests of the responder, each once however many packets it has. */
+/* RTS2RTS_QP with the queue pair's set of counters. */
+static int count_in(u32 qpn, u32 set)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, rst2init_qp_in, qpc), qpc, counter_set_id, set);
+	return driver_modify(&d, 0x505, qpn, BIT(25));
+}
+
+static int set_query(u32 set, bool clear)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_q_counter_in, counter_set_id, set);
+	cx_set(d.in, query_q_counter_in, clear, clear);
+	return driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out);
+}
+
+static int set_dealloc(u32 set)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, dealloc_q_counter_in, counter_set_id, set);
+	return driver_command(&d, 0x772, 0, 16, 16);
+}
+
+/* As many as there are numbers for, besides those in use. */
+static bool sets_alloc(u32 n)
+{
+	while (n-- && !driver_command_on(&d, 0x771, 0))
+		;
+	return n == ~0u && driver_command_on(&d, 0x771, 0) == CX_LIM;
+}
+
+static bool counted(u32 set, u32 writes)
+{
+	return !set_query(set, false) && cx_get(d.out, query_q_counter_out, rx_write_requests) == writes;
+}
+
+/* A set of counters has the requests of the responders that name it, each once however many packets it has. */
 static void counted_requests(void)
 {
 	static const u8 posted[] = { CX_OP_WRITE, CX_OP_WRITE, CX_OP_WRITE, CX_OP_READ, CX_OP_READ, CX_OP_CMP_SWAP };
+	const u8 *qpc;
 	u32 qpn = 0, i, set, other;
 
 	row(40, "a queue pair that is connected to itself, and counters",
@@ -251,27 +288,30 @@ static void counted_requests(void)
 	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
 	row(39, "two sets of them", !driver_command_on(&d, 0x771, 0));
 	other = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
+	row(53, "of which it gets the first", !count_in(qpn, set));
+	qpc = driver_qp_context(&d, qpn);
+	row(54, "as the adapter reports", qpc && cx_get(qpc, qpc, counter_set_id) == set);
 	for (i = 0; i < ARRAY_SIZE(posted); i++)
 		row(41 + (int)i, "WRITE, READ, compare and swap",
 		    post_remote(qpn, i, posted[i], posted[i] == CX_OP_CMP_SWAP ? 8 : 3000));
-	cx_set(d.in, query_q_counter_in, counter_set_id, set);
 	row(49, "are counted",
-	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
-		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3 &&
-		    cx_get(d.out, query_q_counter_out, rx_read_requests) == 2 &&
+	    counted(set, 3) && cx_get(d.out, query_q_counter_out, rx_read_requests) == 2 &&
 		    cx_get(d.out, query_q_counter_out, rx_atomic_requests) == 1);
-	cx_set(d.in, query_q_counter_in, clear, 1);
 	row(50, "and returned once more by the query that clears them",
-	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
-		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3);
-	cx_set(d.in, query_q_counter_in, clear, 0);
-	row(51, "but not by the next one",
-	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
-		    !cx_get(d.out, query_q_counter_out, rx_write_requests));
-	cx_set(d.in, query_q_counter_in, counter_set_id, other);
-	row(52, "unless it is of another set",
-	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
-		    cx_get(d.out, query_q_counter_out, rx_write_requests) == 3);
+	    !set_query(set, true) && cx_get(d.out, query_q_counter_out, rx_write_requests) == 3);
+	row(51, "but not by the next one", counted(set, 0));
+	row(52, "nor by another set", counted(other, 0));
+	row(55, "which counts when the queue pair has it",
+	    !count_in(qpn, other) && post_remote(qpn, i++, CX_OP_WRITE, 8) && counted(other, 1) && counted(set, 0));
+	row(56, "a set that does not exist changes nothing",
+	    count_in(qpn, 99) == CX_BAD_RES && post_remote(qpn, i++, CX_OP_WRITE, 8) && counted(other, 2));
+	row(57, "without a set it works, too",
+	    !count_in(qpn, 0) && post_remote(qpn, i++, CX_OP_WRITE, 8) && counted(other, 2) && counted(set, 0));
+	row(58, "and with one that is deallocated",
+	    !count_in(qpn, set) && !set_dealloc(set) && post_remote(qpn, i++, CX_OP_WRITE, 8) &&
+		    set_query(set, false) == CX_BAD_RES);
+	row(59, "whose number then has no queue pair, whoever gets it",
+	    sets_alloc(255 - 1) && post_remote(qpn, i, CX_OP_WRITE, 8) && counted(set, 0));
 }
 
 static u8 seen[256];

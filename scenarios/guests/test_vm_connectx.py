@@ -108,6 +108,22 @@ def test_what_the_device_counted(shared_fabric, a):
     assert {k: v for k, v in seen.items() if k.startswith(("bad_wqes", "bad_dma", "vfio_"))} == {}
 
 
+def writes(vm):
+    """RDMA WRITEs to the guest, the sum of all sets of counters."""
+    return int(re.search(r"rx_write_requests (\d+)", vm.run("rdma statistic show link mlx5_0/1"))[1])
+
+
+def test_counters_of_queue_pairs(shared_fabric, a):
+    """A queue pair with a set of counters of its own counts there instead of in the port's: the sum has it once."""
+    counted = []
+    for mode in ("off", "type on", "off"):
+        a.run(f"rdma statistic qp set link mlx5_0/1 auto {mode}")
+        before, tool = writes(a), f"ib_write_lat -F -n 100 -s 64 -p {free_port()}"
+        pair(Endpoint(shared_fabric, "h6"), tool, Endpoint(shared_fabric, "h1", a), f"{tool} machine")
+        counted.append(writes(a) - before)
+    assert counted[0] >= 100 and counted == counted[:1] * 3
+
+
 # Faults of the firmware
 
 
