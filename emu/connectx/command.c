@@ -109,7 +109,15 @@ static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 
 bool cx_uar_exists(const struct connectx *d, u32 uar)
 {
-	return table_get(&d->uars, uar);
+	const struct cx_uar *u = table_get(&d->uars, uar);
+
+	return u && !u->deallocated;
+}
+
+static void uar_free_if_unused(struct connectx *d, u32 uar, const struct cx_uar *u)
+{
+	if (!u->users && u->deallocated)
+		free(table_remove(&d->uars, uar));
 }
 
 void cx_uar_use(struct connectx *d, u32 uar, int n)
@@ -117,6 +125,7 @@ void cx_uar_use(struct connectx *d, u32 uar, int n)
 	struct cx_uar *u = table_get(&d->uars, uar);
 
 	u->users += (u32)n;
+	uar_free_if_unused(d, uar, u);
 }
 
 static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
@@ -132,17 +141,20 @@ static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
 	return err;
 }
 
-/* Queues whose doorbells are in a UAR keep it. */
+/*
+ * Unlike other objects, also one in use: rdma-core deallocates that of a device's CQs when the device is closed, which is before
+ * the kernel destroys the CQs that the program has left (perftest's), and does not do so again. Queues keep its number:
+ * doorbells of a later owner must not ring them.
+ */
 static int dealloc_uar(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 n = (u32)cx_get(c->in, dealloc_uar_in, uar);
-	const struct cx_uar *u = table_get(&d->uars, n);
+	struct cx_uar *u = table_get(&d->uars, n);
 
-	if (!u)
+	if (!u || u->deallocated)
 		return CX_BAD_RES;
-	if (u->users)
-		return CX_BAD_RES_STATE;
-	free(table_remove(&d->uars, n));
+	u->deallocated = true;
+	uar_free_if_unused(d, n, u);
 	return CX_OK;
 }
 

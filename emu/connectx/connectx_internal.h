@@ -93,7 +93,8 @@ struct cx_record {
 };
 
 struct cx_uar {
-	u32 users; /* queues with doorbells in it */
+	u32 users;        /* queues with doorbells in it */
+	bool deallocated; /* but its number is not free while it has users */
 };
 
 /*
@@ -294,7 +295,7 @@ u16 cx_command_op(const char *name); /* 0: unknown */
 const char *cx_command_name(u32 n);  /* of the nth row of the table; NULL past the end */
 u32 cx_command_total(void);
 bool cx_uar_exists(const struct connectx *d, u32 uar);
-/* Counts one more (1) or one less (-1) queue with doorbells in the UAR, which exists. */
+/* Counts one more (1) or one less (-1) queue with doorbells in the UAR. One more: it exists. */
 void cx_uar_use(struct connectx *d, u32 uar, int n);
 /* Returns the page list at the end of a command. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);

@@ -50,7 +50,17 @@ static void in_use(void)
 	    !driver_command_on(&d, 0x202, d.lkey >> 8) && !driver_command_on(&d, 0x801, d.pdn));
 }
 
-/* A UAR may be deallocated when no queue has doorbells in it. */
+/* Allocates all UARs that are left; the last one's number, 0: there was none. */
+static u32 uars_alloc(void)
+{
+	u32 last = 0;
+
+	while (!driver_command_on(&d, 0x802, 0))
+		last = (u32)cx_get(d.out, alloc_uar_out, uar);
+	return last;
+}
+
+/* A UAR that is deallocated keeps its number until no queue has doorbells in it. */
 static void uars(void)
 {
 	u32 qpn[3], cqn, i;
@@ -58,20 +68,25 @@ static void uars(void)
 	row(20, "a queue pair of each kind",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn[0]) && !driver_qp(&d, CX_QP_GSI, 1, 0, &qpn[1]) &&
 		    !driver_qp(&d, CX_QP_UMR, 2, 0, &qpn[2]));
-	row(21, "all queues are of the UAR", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES_STATE);
 	row(22, "a CQ that is not created", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
+	row(21, "the UAR of all queues is deallocated", !driver_command_on(&d, 0x803, d.uar));
+	row(29, "it is no more", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES);
+	row(31, "for another queue", driver_qp(&d, CX_QP_RC, 3, 0, &cqn) == CX_BAD_RES);
+	row(32, "all others are allocated", uars_alloc() && !uars_alloc());
 	for (i = 0; i < 3; i++) {
 		row(23, "a queue pair ends", !driver_command_on(&d, 0x501, qpn[i]));
-		row(24, "others do not", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES_STATE);
+		row(24, "others keep its number", !uars_alloc());
 	}
 	row(25, "the CQ ends", !driver_command_on(&d, 0x401, d.cqn));
-	row(26, "the event queue does not", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES_STATE);
+	row(26, "the event queue keeps it", !uars_alloc());
 	row(27, "the event queue ends", !driver_command_on(&d, 0x302, d.eqn));
-	row(28, "nothing uses the UAR", !driver_command_on(&d, 0x803, d.uar));
-	row(29, "it is no more", driver_command_on(&d, 0x803, d.uar) == CX_BAD_RES);
+	row(28, "nothing uses the UAR, whose number is free", uars_alloc() == d.uar);
 	row(30, "the driver leaves one that is in use",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !driver_command_on(&d, 0x103, 0) &&
 		    !driver_objects(&d));
+	row(33, "and one that is deallocated",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, qpn) && !driver_command_on(&d, 0x803, d.uar) &&
+		    !driver_command_on(&d, 0x103, 0) && !driver_objects(&d));
 }
 
 /* A driver whose pages have 64 KiB has UARs of that size. */
