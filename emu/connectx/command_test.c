@@ -46,6 +46,10 @@ static void commands(void)
 	wire_store(d.in + 16 + 24, 8, 1);
 	row(23, "with the M_Key", !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out));
 	d.in[17] = 9;
+	row(26, "a class without an agent",
+	    !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) && d.out[16 + 3] == 0x81 &&
+		    wire_load(d.out + 16 + 4, 2) == MAD_STATUS_BAD_METHOD_ATTR);
+	d.in[19] = 7;
 	row(11, "a MAD without a response",
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
 }

@@ -89,15 +89,22 @@ static void mad_set_port(u8 *mad, u8 from, u8 to)
 
 #define IGNORE_MKEY BIT(0) /* in the modifier: the MAD is the driver's own, not a user's or a peer's */
 
-/* MAD_IFC: the port's agents process the MAD, as the adapter's firmware does. */
+/*
+ * MAD_IFC: the port's agents process the MAD, as the adapter's firmware does. The driver passes those of vendor-specific
+ * classes and of congestion control, too, of which there are no agents, and would not let ib_mad respond to them. An SMP
+ * without a response has a wrong M_Key.
+ */
 int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
 {
+	const u8 *in = cx_cptr(c->in, mad_ifc_in, mad);
 	u8 *mad = cx_ptr(c->out, mad_ifc_out, response_mad_packet);
-	int answers;
 
-	memcpy(mad, cx_cptr(c->in, mad_ifc_in, mad), MAD_SIZE);
+	memcpy(mad, in, MAD_SIZE);
 	mad_set_port(mad, 1, d->cfg.port);
-	answers = d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad, c->op_mod & IGNORE_MKEY);
-	mad_set_port(mad, d->cfg.port, 1);
-	return answers > 0 ? CX_OK : CX_BAD_PKT;
+	if (d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad, c->op_mod & IGNORE_MKEY) > 0) {
+		mad_set_port(mad, d->cfg.port, 1);
+		return CX_OK;
+	}
+	memcpy(mad, in, MAD_SIZE);
+	return !wire_mad_is_smp_class(wire_mad_get_class(mad)) && mad_answer_unsupported(mad) ? CX_OK : CX_BAD_PKT;
 }

@@ -127,24 +127,29 @@ static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
 	return NULL;
 }
 
-/*
- * Responds to a Get or Set without an agent with "method and attribute not supported", as the kernel. RMPP ACK, STOP
- * or ABORT packets (13.6.2) are no requests: their sender would respond to the response, endlessly.
- */
-static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
+/* RMPP ACK, STOP or ABORT packets (13.6.2) are no requests: their sender would respond to the response, endlessly. */
+bool mad_answer_unsupported(u8 *mad)
 {
 	u16 status = MAD_STATUS_BAD_METHOD_ATTR;
-	u8 resp[MAD_SIZE];
 
 	if (wire_mad_get_method(mad) != MAD_METHOD_GET && wire_mad_get_method(mad) != MAD_METHOD_SET)
-		return;
+		return false;
 	if (rmpp_active(mad) && wire_get(mad, RMPP_TYPE) != RMPP_TYPE_DATA)
-		return;
-	memcpy(resp, mad, MAD_SIZE);
-	wire_set(resp, MAD_METHOD, MAD_METHOD_GET_RESP);
+		return false;
+	wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
 	if (wire_mad_get_class(mad) == MAD_CLASS_SUBN_DIRECTED)
 		status |= 0x8000; /* the D bit: the response returns along the route, 14.2.2.1 */
-	wire_set(resp, MAD_STATUS, status);
+	wire_set(mad, MAD_STATUS, status);
+	return true;
+}
+
+static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
+{
+	u8 resp[MAD_SIZE];
+
+	memcpy(resp, mad, MAD_SIZE);
+	if (!mad_answer_unsupported(resp))
+		return;
 	if (mad_port_xmit(mp, qpn, resp, from) == 0)
 		mp->counter[MAD_CTR_UNSUPPORTED]++;
 }

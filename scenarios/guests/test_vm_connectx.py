@@ -124,6 +124,25 @@ def test_counters_of_queue_pairs(shared_fabric, a):
     assert counted[0] >= 100 and counted == counted[:1] * 3
 
 
+def test_a_cq_that_a_program_leaves(shared_fabric, a):
+    """perftest leaves the CQ of its receives: rdma-core deallocates the UAR before the kernel destroys the CQ."""
+    before, tool = counters(shared_fabric), f"ib_send_bw -n 100 -p {free_port()}"
+    pair(Endpoint(shared_fabric, "h6"), tool, Endpoint(shared_fabric, "h1", a), f"{tool} machine")
+    after = counters(shared_fabric)
+    assert after["DEALLOC_UAR"] > before.get("DEALLOC_UAR", 0)
+    assert after.get("bad_commands") == before.get("bad_commands")
+
+
+def test_a_mad_of_a_class_without_an_agent(shared_fabric, a):
+    """The driver has the adapter respond to vendor-specific classes; it says that it does not support them."""
+    before, lid = counters(shared_fabric), str(shared_fabric.port("h1")["lid"])
+    here = a.run(f"vendstat -N {lid} 2>&1", status=None)
+    for out in (here, shared_fabric.run("h6", "vendstat", "-N", lid, status=None)):
+        assert "vendstat" in out and "timed out" not in out
+    after = counters(shared_fabric)
+    assert after["MAD_IFC"] > before["MAD_IFC"] and after.get("bad_commands") == before.get("bad_commands")
+
+
 # Faults of the firmware
 
 
