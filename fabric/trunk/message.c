@@ -350,6 +350,31 @@ static bool on_refuse(struct trunk_conn *c, struct trunk_number *n, const u8 *bo
 
 /* Link */
 
+static bool link_changes(const struct trunk *t)
+{
+	return !t->s.link_sent || t->s.wake || t->cable;
+}
+
+bool trunk_message_link_waits(const struct trunk *t)
+{
+	return link_changes(t) && t->changes_sent >= TRUNK_CHANGES_SENT &&
+	       loop_now(t->set->loop).ns - t->sent_since < NSEC_PER_SEC;
+}
+
+/* Any second of the peer has less than twice TRUNK_CHANGES_SENT of them, which it accepts. */
+static void link_count_sent(struct trunk *t)
+{
+	u64 now = loop_now(t->set->loop).ns;
+
+	if (!link_changes(t))
+		return;
+	if (now - t->sent_since >= NSEC_PER_SEC) {
+		t->sent_since = now;
+		t->changes_sent = 0;
+	}
+	t->changes_sent++;
+}
+
 void trunk_message_link(struct trunk *t)
 {
 	struct fabric_remote_link l = fabric_remote_link(t->remote);
@@ -367,6 +392,7 @@ void trunk_message_link(struct trunk *t)
 		.speed_limit = l.speed_limit,
 	};
 
+	link_count_sent(t);
 	if (t->cable) {
 		t->s.cable_epoch = t->s.epoch;
 		t->unplugged = l.unplugged;

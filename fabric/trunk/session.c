@@ -27,6 +27,12 @@ static void session_greet(struct trunk_conn *c)
 	}
 }
 
+/* A link that flaps faster than the peer accepts: what it is now is sent. */
+static void on_paced(struct loop_timer *timer, struct now now)
+{
+	trunk_session_flush_later(container_of(timer, struct trunk, paced));
+}
+
 bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
 {
 	struct trunk_session *s = &t->s;
@@ -44,6 +50,7 @@ bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
 		return false;
 	n->trunk = t;
 	s->state = TRUNK_WAITS_HELLO;
+	t->paced.fn = on_paced;
 	s->number = number;
 	s->epoch = 1;
 	if (!c->nopen++ && c->listener) {
@@ -87,6 +94,7 @@ void trunk_session_close(struct trunk *t)
 		list_add(&c->listener->unknown, &c->link);
 		c->listener->nunknown++;
 	}
+	loop_timer_cancel(&t->paced);
 	t->cable |= t->s.cable_epoch != 0; /* which may be lost */
 	t->conn = NULL;
 	t->s.state = TRUNK_CLOSED;
@@ -199,7 +207,8 @@ bool trunk_session_owes(const struct trunk *t)
 {
 	const struct trunk_session *s = &t->s;
 
-	return s->send_hello || s->send_auth || s->send_link || s->send_flow || !list_empty(&s->packets);
+	return s->send_hello || s->send_auth || (s->send_link && !trunk_message_link_waits(t)) || s->send_flow ||
+	       !list_empty(&s->packets);
 }
 
 bool trunk_session_tell(struct trunk *t)
@@ -212,7 +221,9 @@ bool trunk_session_tell(struct trunk *t)
 		trunk_message_hello(t);
 	if (s->send_auth)
 		trunk_message_auth(t);
-	if (s->send_link)
+	if (s->send_link && trunk_message_link_waits(t))
+		loop_timer_set(t->set->loop, &t->paced, t->sent_since + NSEC_PER_SEC);
+	else if (s->send_link)
 		trunk_message_link(t);
 	if (s->send_flow)
 		trunk_message_flow(t);

@@ -39,6 +39,7 @@
 #define TRUNK_SNDBUF        (1 << 20)    /* of a Unix socket, as far as the system permits */
 #define TRUNK_WRITE         (1u << 20)   /* bytes written to a connection in one turn */
 #define TRUNK_CHANGES       500          /* limit of changes of the peer's end of a link in a second */
+#define TRUNK_CHANGES_SENT  200          /* of this end that are sent in a second */
 #define TRUNK_SMPS          1024         /* limit of queued VL15 packets of a trunk: VL15 has no credits */
 #define TRUNK_FLOW_STEP     512          /* freed blocks after which credits are sent */
 #define TRUNK_RING          (256u << 10) /* bytes of a ring: a power of 2 */
@@ -338,6 +339,9 @@ struct trunk {
 	bool unplugged;          /* ... or was the last such change sent: pulled */
 	u32 changes;             /* of the peer's end of the link in this second, on any connection ... */
 	u64 changes_since;       /* ... which began at this time of the loop's clock, ns */
+	u32 changes_sent;        /* of this end likewise ... */
+	u64 sent_since;          /* ... */
+	struct loop_timer paced; /* a change waits for the next second */
 	u64 ctr[TRUNK_CTR_NUM];
 };
 
@@ -494,6 +498,8 @@ void trunk_message_respond(struct trunk_request *r); /* to its hello */
 void trunk_message_hello(struct trunk *t);
 void trunk_message_auth(struct trunk *t);
 void trunk_message_link(struct trunk *t);
+/* Is the link's message a change, of which this second has had TRUNK_CHANGES_SENT? */
+bool trunk_message_link_waits(const struct trunk *t);
 void trunk_message_flow(struct trunk *t);
 
 /* ring.c: a ring of a connection. The writer's memfd, which the caller owns, or -1 with errno. */

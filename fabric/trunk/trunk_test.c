@@ -372,6 +372,31 @@ static void test_cables_cross(void)
 	trunk_stop();
 }
 
+/* Both ends flap faster than a peer may: no link of the connection is lost. */
+static void test_fast_flaps(void)
+{
+	static const char *const ends[] = { "leaf1:9", "leaf101:9" };
+	struct fault *ft[2];
+	char line[80], err[200];
+	u32 i;
+
+	trunk_start("", "");
+	for (i = 0; i < 2; i++) {
+		snprintf(line, sizeof(line), "%s flap up=%ums down=1ms", ends[i], i + 1);
+		ft[i] = fault_add(fabric_faults(i ? b.f : a.f), line, err, sizeof(err));
+		row(94, ft[i] ? line : err, ft[i]);
+		test_run(5 * NSEC_PER_SEC);
+	}
+	row(95, "the connection stays",
+	    side_counter(&a, TRUNK_CTR_CONNECTED) == 1 && !side_counter(&a, TRUNK_CTR_VIOLATIONS) &&
+		    !side_counter(&b, TRUNK_CTR_VIOLATIONS));
+	fault_remove(ft[0]);
+	fault_remove(ft[1]);
+	test_run(NSEC_PER_SEC);
+	row(96, "afterwards the link is up", at(PORT_STATE_INIT));
+	trunk_stop();
+}
+
 static struct {
 	pthread_t thread;
 	u32 refused;
@@ -495,6 +520,7 @@ int main(void)
 	test_death();
 	test_cable();
 	test_cables_cross();
+	test_fast_flaps();
 	test_path_of_listener();
 	test_seed();
 	if (trunk_tls_in_build())
