@@ -35,6 +35,11 @@ int cli_connect_shard(unsigned int shard);                   /* exits if that da
  * is none; exits unless @any is true, which says that the caller has had one before.
  */
 int cli_connect_next(unsigned int *shard, bool any);
+/*
+ * The response of the first daemon from *shard on that is up, and does not die before it responds; as cli_connect_next(). NULL: there
+ * is none, or it refuses the request, with a message in @err, which is empty else.
+ */
+json_t *cli_request_next(unsigned int *shard, const json_t *req, bool any, char *err, size_t err_len);
 extern struct rundir cli_place; /* run directory of the daemon of the last cli_connect_place() */
 /*
  * Connects to the daemon that has the node of @place; if none has, to one that reports that, after a line about each

@@ -64,17 +64,21 @@ static unsigned int fault_shard(long long id)
 	return (unsigned int)(id - 1) % cli_shards(); /* each daemon uses every n-th number */
 }
 
-/* Clears it again in the daemons that did not refuse, and exits with the error of the one that did. */
+/* Clears it again in the daemons that did not refuse and are still up, and exits with the error of the one that did. */
 static void fault_refused(const struct added *a)
 {
+	char err[1024];
 	unsigned int i;
 	json_t *undo;
 	int sock;
 
 	for (i = 0; i < a->n; i++) {
-		sock = cli_connect_shard(fault_shard(a->id[i]));
+		sock = cli_try_shard(fault_shard(a->id[i]));
+		if (sock < 0)
+			continue;
 		undo = json_pack("{s:s, s:s, s:I}", "command", "fault", "op", "clear", "id", (json_int_t)a->id[i]);
-		json_decref(cli_request(sock, undo));
+		json_decref(ctl_call(sock, undo, -1, err, sizeof(err)));
+		json_decref(undo);
 		close(sock);
 	}
 	cli_fail(CLI_ERROR, "%s", a->err);
@@ -85,11 +89,14 @@ static void fault_add_all(json_t *req)
 {
 	struct added a = { .n = 0 };
 	unsigned int i;
-	int sock;
+	json_t *f;
 
-	for (i = 0; (sock = cli_connect_next(&i, a.n)) >= 0; i++)
-		if (!fault_add_at(&a, sock, req))
-			fault_refused(&a);
+	for (i = 0; (f = cli_request_next(&i, req, a.n, a.err, sizeof(a.err))); i++) {
+		a.id[a.n++] = cli_number(f, "id");
+		json_decref(f);
+	}
+	if (*a.err)
+		fault_refused(&a);
 	for (i = 0; i < a.n; i++)
 		printf("%lld\n", a.id[i]);
 }

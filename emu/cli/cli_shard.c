@@ -108,6 +108,26 @@ int cli_connect_next(unsigned int *shard, bool any)
 	cli_fail(CLI_ERROR, "%s", err);
 }
 
+json_t *cli_request_next(unsigned int *shard, const json_t *req, bool any, char *err, size_t err_len)
+{
+	json_t *result = NULL;
+	struct rundir r;
+	bool died = true;
+	int sock;
+
+	*err = 0;
+	for (; died && (sock = cli_connect_next(shard, any)) >= 0; *shard += died) {
+		result = shard_call(sock, req, &died, err, err_len);
+		close(sock);
+		if (!died)
+			continue;
+		cli_shard_rundir(*shard, &r);
+		fprintf(stderr, "muslin: daemon %s: %s\n", r.name, err);
+		*err = 0;
+	}
+	return result;
+}
+
 /*
  * Connects to the daemon that has the node of @place, and sets cli_place; -1: none that is up has it. *first is a
  * connection to one that is up, in that case, or -1.

@@ -188,19 +188,19 @@ static void print_table(const json_t *shown)
 static json_t *show_topology(json_t *req)
 {
 	json_t *sum = json_string(""), *more, *both;
+	char err[1024];
 	bool any = false;
 	unsigned int i;
-	int sock;
 
-	for (i = 0; (sock = cli_connect_next(&i, any)) >= 0; i++) {
-		more = cli_request(sock, json_incref(req));
-		close(sock);
+	for (i = 0; (more = cli_request_next(&i, req, any, err, sizeof(err))); i++) {
 		both = json_sprintf("%s%s", json_string_value(sum), json_string_value(more));
 		json_decref(sum);
 		json_decref(more);
 		sum = both;
 		any = true;
 	}
+	if (*err)
+		cli_fail(CLI_ERROR, "%s", err);
 	json_decref(req);
 	return sum;
 }

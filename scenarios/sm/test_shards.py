@@ -185,18 +185,22 @@ def test_a_shard_dies_while_commands_ask_it(muslin_new_fabric):
     fabric = muslin_new_fabric.up(SHARDS, "--shards", "2")
     first = fabric.daemon_pid
     os.kill(first, signal.SIGSTOP)
-    asks = [fabric.start_muslin(*words) for words in (["show"], ["show", "h3"], ["metrics", "h3"])]
+    words = ["show"], ["show", "h3"], ["metrics", "h3"], ["show", "--topology"]
+    asks = [fabric.start_muslin(*w) for w in words]
+    all_links = fabric.start_muslin("fault", "add", "all", "delay", "time=1us", "prob=1%")
 
     def connected(p):
         links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{p.popen.pid}/fd").iterdir()]
         return any(link.startswith("socket:") for link in links)
 
-    for p in asks:
+    for p in *asks, all_links:
         wait_until(lambda p=p: connected(p), 10, "its connection", 0.05)
     os.kill(first, signal.SIGKILL)
     for p in asks:
         out = p.wait(20)
         assert "h3" in out and "h1" not in out, out
+    assert len(re.findall(r"^\d+$", all_links.wait(20), re.M)) == 1
+    assert len(json.loads(fabric.command("fault", "list", "--json"))) == 1
 
 
 def test_refused_peers_of_all_daemons_count(muslin_new_fabric):
