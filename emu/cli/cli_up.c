@@ -116,6 +116,23 @@ static unsigned int take_shards(int *argc, char **argv)
 	return n;
 }
 
+/* Waits for the end of a daemon that has got SIGTERM at @start, and kills one that does not end. False: it was killed. */
+static bool down_wait(const struct rundir *r, pid_t pid, double start)
+{
+	bool ended = true;
+
+	for (; ended && rundir_daemon(r) == pid; cli_sleep(POLL_SECONDS)) {
+		ended = cli_seconds() - start < DOWN_WAIT;
+		if (ended)
+			continue;
+		kill(pid, SIGKILL);
+		fprintf(stderr, "muslin: fabric %s did not exit within %d s and was killed\n", r->name, DOWN_WAIT);
+	}
+	if (!ended || !rundir_daemon(r)) /* it had been killed, and was still exiting */
+		rundir_remove(r);
+	return ended;
+}
+
 static void stop_shard(unsigned int shard)
 {
 	struct rundir r;
@@ -123,8 +140,10 @@ static void stop_shard(unsigned int shard)
 
 	cli_shard_rundir(shard, &r);
 	pid = rundir_daemon(&r);
-	if (pid)
-		kill(pid, SIGTERM);
+	if (!pid)
+		return;
+	kill(pid, SIGTERM);
+	down_wait(&r, pid, cli_seconds());
 }
 
 /* Starts the daemons [from, to) of @n at once. Their exit status; those that have started are in *@started. */
@@ -164,7 +183,7 @@ static int start_all_shards(unsigned int n, int argc, char **argv)
 
 	if (!status)
 		status = start_shards(1, n, n, argc, argv, &started);
-	for (i = 0; status && i < n; i++)
+	for (i = n; status && i--;) /* the first one last */
 		if (started & 1ull << i || up_killed)
 			stop_shard(i);
 	return status;
@@ -310,49 +329,51 @@ int cli_up(int argc, char **argv)
 	return CLI_OK;
 }
 
-static void down_one(const struct rundir *r)
+/* The daemons but the first one, all at once. A daemon that has died before is no error. False: one had to be killed. */
+static bool down_shards(unsigned int n, unsigned int *up)
 {
-	pid_t pid = rundir_daemon(r);
+	static struct rundir r[CLI_SHARDS_MAX];
+	pid_t pid[CLI_SHARDS_MAX];
 	double start = cli_seconds();
+	bool ended = true;
+	unsigned int i;
 
-	if (!pid) {
-		if (access(r->dir, F_OK))
-			cli_connect(); /* fails with a message */
-		rundir_remove(r);
-		cli_fail(CLI_ERROR, "fabric %s was not up; removed its stale files", r->name);
+	for (i = 1; i < n; i++) {
+		cli_shard_rundir(i, &r[i]);
+		pid[i] = rundir_daemon(&r[i]);
+		*up += pid[i] != 0;
+		if (pid[i])
+			kill(pid[i], SIGTERM);
+		else
+			rundir_remove(&r[i]);
 	}
-	kill(pid, SIGTERM);
-	for (; rundir_daemon(r) == pid; cli_sleep(POLL_SECONDS)) {
-		if (cli_seconds() - start >= DOWN_WAIT) {
-			kill(pid, SIGKILL);
-			cli_sleep(POLL_SECONDS);
-			rundir_remove(r);
-			cli_fail(CLI_ERROR, "fabric %s did not exit within %d s and was killed", r->name, DOWN_WAIT);
-		}
-	}
-	if (!rundir_daemon(r)) /* it had been killed, and was still exiting */
-		rundir_remove(r);
+	for (i = 1; i < n; i++)
+		if (pid[i] && !down_wait(&r[i], pid[i], start))
+			ended = false;
+	return ended;
 }
 
 int cli_down(int argc, char **argv)
 {
-	unsigned int n = cli_shards(), up = 0;
-	struct rundir r;
+	unsigned int up = 0;
+	bool ended;
+	pid_t pid;
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
-	while (--n) { /* a daemon that has died before is no error */
-		cli_shard_rundir(n, &r);
-		if (rundir_daemon(&r)) {
-			down_one(&r);
-			up++;
-		} else {
-			rundir_remove(&r);
-		}
-	}
-	if (up && !rundir_daemon(&cli_run))
+	ended = down_shards(cli_shards(), &up);
+	pid = rundir_daemon(&cli_run); /* ends last: without its directory nobody would know the others */
+	if (!pid && !up) {
+		if (access(cli_run.dir, F_OK))
+			cli_connect(); /* fails with a message */
 		rundir_remove(&cli_run);
-	else
-		down_one(&cli_run);
-	return CLI_OK;
+		cli_fail(CLI_ERROR, "fabric %s was not up; removed its stale files", cli_run.name);
+	}
+	if (!pid) {
+		rundir_remove(&cli_run);
+	} else {
+		kill(pid, SIGTERM);
+		ended = down_wait(&cli_run, pid, cli_seconds()) && ended;
+	}
+	return ended ? CLI_OK : CLI_ERROR;
 }

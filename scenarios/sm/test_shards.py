@@ -203,6 +203,15 @@ def test_a_shard_dies_while_commands_ask_it(muslin_new_fabric):
     assert len(json.loads(fabric.command("fault", "list", "--json"))) == 1
 
 
+def test_down_of_a_shard_that_does_not_end(muslin_new_fabric):
+    """It is killed, and the others end, too."""
+    fabric = muslin_new_fabric.up("leafs 3 spines 2 hosts 1", "--shards", "3")
+    run = fabric.folder / "run"
+    os.kill(int(next(run.glob(f"{fabric.name}.2/pid")).read_text()), signal.SIGSTOP)
+    assert f"fabric {fabric.name}.2 did not exit" in fabric.command("down", status=1)
+    assert not list(run.glob("*/pid"))
+
+
 def test_refused_peers_of_all_daemons_count(muslin_new_fabric):
     """The second of three daemons refuses one."""
     fabric = muslin_new_fabric.up("leafs 3 spines 2 hosts 1", "--shards", "3")
