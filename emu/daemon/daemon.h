@@ -190,6 +190,8 @@ bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subne
 bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any shard; false without shards */
 bool daemon_shard_has_tcp(const struct daemon *d);                   /* may a trunk that a fault adds be on TCP? */
 int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */
+/* Is it the first one, and do others run? Then its directory remains, by which commands know them, as if it had been killed. */
+bool daemon_shard_leaves_others(const struct daemon *d);
 /* Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be repeated. */
 void daemon_shard_start_manager(struct daemon *d);
 /* With --join: the name of the shard that runs the subnet manager, if it is another one; else NULL. */

@@ -322,6 +322,7 @@ int main(int argc, char **argv)
 	if (err)
 		log_at(LOG_ERROR, "", "the loop failed: %s", strerror(-err));
 	muslind_stop(&d);
-	rundir_remove(&d.run);
+	if (!daemon_shard_leaves_others(&d))
+		rundir_remove(&d.run);
 	return err != 0;
 }

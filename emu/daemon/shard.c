@@ -156,6 +156,18 @@ int daemon_shard_write(const struct daemon *d)
 	return ok ? 0 : -1;
 }
 
+bool daemon_shard_leaves_others(const struct daemon *d)
+{
+	struct rundir r;
+	char err[256];
+	u32 i;
+
+	for (i = 1; !d->opt.shard && i < d->opt.shards; i++)
+		if (!daemon_shard_rundir(&r, d->opt.name, i, err, sizeof(err)) && rundir_daemon(&r))
+			return true;
+	return false;
+}
+
 /* Waits while trunks come up, and for TRUNKS_WAIT more. */
 static void on_manager_start(struct loop_timer *t, struct now now)
 {

@@ -212,6 +212,18 @@ def test_down_of_a_shard_that_does_not_end(muslin_new_fabric):
     assert not list(run.glob("*/pid"))
 
 
+def test_the_first_shard_ends_alone(muslin_new_fabric):
+    """By a signal: commands still reach the other one, as if the first one had died."""
+    fabric = muslin_new_fabric.up(SHARDS, "--shards", "2")
+    os.kill(fabric.daemon_pid, signal.SIGTERM)
+    wait_until(lambda: fabric.port("leaf2", 3)["state"] == "Down", 20, "its links down", 0.1)
+    do_without(fabric, fabric.name, ["h1", "h2", "leaf1", "spine1"])
+    start_shard(fabric, 0)
+    wait_until(lambda: all(fabric.port(h)["state"] == "Active" for h in ("h1", "h3")), 60, "it is back", 0.1)
+    fabric.command("down")
+    assert not list((fabric.folder / "run").glob("*/pid"))
+
+
 def test_refused_peers_of_all_daemons_count(muslin_new_fabric):
     """The second of three daemons refuses one."""
     fabric = muslin_new_fabric.up("leafs 3 spines 2 hosts 1", "--shards", "3")
