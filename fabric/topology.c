@@ -41,8 +41,8 @@ static int topology_complete(struct fabric_build *b)
 		if (!n->desc[0])
 			snprintf(n->desc, sizeof(n->desc), "%s", n->name);
 	}
-	err = fabric_build_addresses(b);
-	return err ? err : fabric_build_shards(b);
+	err = fabric_build_shards(b);
+	return err ? err : fabric_build_addresses(b);
 }
 
 static void index_fini(struct fabric_index *x)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* IP addresses of hosts: those that the topology does not give, and one of two hosts on one network (RFC 5227), which is an error. */
+/*
+ * IP addresses of hosts: those that the topology does not give, and one of two hosts on one network (RFC 5227), which is an error,
+ * as is an interface of two hosts.
+ */
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdlib.h>
 
 #include "fabric/build.h"
@@ -8,10 +12,15 @@
 
 #define NETWORK_MACHINE (~0u)
 
-/* One address of a port. Its network is a set of cabled InfiniBand nodes, a VLAN of cabled Ethernet switches, or the machine's. */
+/*
+ * One address of a port, or an interface of the machine with all of its addresses. Its network is a set of cabled InfiniBand nodes, a
+ * VLAN of cabled Ethernet switches, or the machine's.
+ */
 struct address {
 	struct ip_addr ip;
+	char netdev[IF_NAMESIZE]; /* the interface; "": an address */
 	const char *host;
+	u32 shard;   /* of the host: that of another one may be on another machine, with an interface of that name */
 	u32 network; /* the first node of the set; nnodes + the switch; NETWORK_MACHINE */
 	u32 line;    /* that gives it; 0: by default */
 	u16 vlan;
@@ -101,10 +110,9 @@ static int add_ports(struct addresses *as, const struct fabric_topology *t)
 	return err;
 }
 
-/* The addresses of the machine that a host has, if it is such a host. */
+/* The addresses and interfaces of the machine that a host has, if it is such a host. */
 static int add_bound(struct addresses *as, const struct fabric_topology_node *n)
 {
-	struct address a = { .host = n->name, .network = NETWORK_MACHINE, .line = n->line };
 	const char *binding = n->binding ? n->binding : "";
 	char text[256], *save, *word;
 	struct in_addr v4;
@@ -112,12 +120,16 @@ static int add_bound(struct addresses *as, const struct fabric_topology_node *n)
 
 	if (strncmp(binding, "roce ", 5) && strncmp(binding, "iwarp ", 6))
 		return 0;
-	snprintf(text, sizeof(text), "%s", binding);
+	snprintf(text, sizeof(text), "%s", strchr(binding, ' ') + 1);
 	for (word = strtok_r(text, " ", &save); !err && word; word = strtok_r(NULL, " ", &save)) {
+		struct address a = { .host = n->name, .shard = n->shard, .network = NETWORK_MACHINE, .line = n->line };
+
 		if (inet_pton(AF_INET, word, &v4) == 1)
 			a.ip = ip_addr_v4(ntohl(v4.s_addr));
-		else if (inet_pton(AF_INET6, word, a.ip.raw) != 1)
+		else if (strchr(word, '=') || !strcmp(word, "dcqcn")) /* an option */
 			continue;
+		else if (inet_pton(AF_INET6, word, a.ip.raw) != 1)
+			snprintf(a.netdev, sizeof(a.netdev), "%s", word);
 		err = address_add(as, &a);
 	}
 	return err;
@@ -182,10 +194,15 @@ static bool switches_connected(const struct fabric_ether *e, u32 from, u32 to, u
 
 static bool same_network(const struct fabric_topology *t, const struct address *a, const struct address *b)
 {
-	if (a->vlan != b->vlan)
+	if (a->vlan != b->vlan || (*a->netdev && a->shard != b->shard))
 		return false;
 	return a->network == b->network ||
 	       (a->vlan && switches_connected(t->ether, a->network - t->nnodes, b->network - t->nnodes, a->vlan));
+}
+
+static bool same_address(const struct address *a, const struct address *b)
+{
+	return ip_addr_equal(&a->ip, &b->ip) && !strcmp(a->netdev, b->netdev);
 }
 
 static int address_compare(const void *x, const void *y)
@@ -193,6 +210,7 @@ static int address_compare(const void *x, const void *y)
 	const struct address *a = x, *b = y;
 	int order = memcmp(a->ip.raw, b->ip.raw, sizeof(a->ip.raw));
 
+	order = order ? order : strcmp(a->netdev, b->netdev);
 	if (order)
 		return order;
 	return a->line != b->line ? (a->line > b->line) - (a->line < b->line) : a->port - b->port;
@@ -213,6 +231,9 @@ static int report_conflict(struct fabric_build *b, const struct address *first, 
 	address_owner(first, x, sizeof(x));
 	address_owner(later, y, sizeof(y));
 	b->line = later->line;
+	if (*later->netdev)
+		return fabric_build_error(b, "the interface %s of %s is that of %s (line %u)", later->netdev, y, x,
+					  first->line);
 	if (first->line)
 		return fabric_build_error(b, "%s of %s is the address of %s on the same network (line %u)", ip, y, x,
 					  first->line);
@@ -226,7 +247,7 @@ static int check_addresses(struct fabric_build *b, const struct addresses *as)
 	if (as->n)
 		qsort(as->list, as->n, sizeof(*as->list), address_compare);
 	for (i = 1; i < as->n; i++)
-		for (k = i; k-- && ip_addr_equal(&as->list[k].ip, &as->list[i].ip);)
+		for (k = i; k-- && same_address(&as->list[k], &as->list[i]);)
 			if (same_network(b->t, &as->list[k], &as->list[i]))
 				return report_conflict(b, &as->list[k], &as->list[i]);
 	return 0;

@@ -63,6 +63,8 @@ static const struct {
 	  "host s ether b vlan 5 ip 10.9.0.1\n",
 	  2, 0 },
 	{ "leafs 1 hosts 1\nethernet a\nhost r ether a ip 10.0.0.1\nhost s roce 127.0.0.2\n", 4, 2 },
+	/* One name of an interface on two machines. */
+	{ "host r roce eth0\nhost s roce eth0\nshard a nodes r\nshard b nodes s\n", 2, 0 },
 };
 
 static u32 links(const struct fabric_topology *t)
@@ -252,6 +254,10 @@ static const struct {
 	  "f:5: 10.9.0.1 of s is the address of r on the same network (line 3)" },
 	{ "ethernet a\nhost r ether a ip 10.9.0.1@5\nhost s ether a vlan 5 ip 10.9.0.1\n", "f:3: 10.9.0.1 of s" },
 	{ "host r roce 127.0.0.2\nhost s iwarp 127.0.0.3 127.0.0.2\n", "f:2: 127.0.0.2 of s is the address of r" },
+	{ "host w1 iwarp lo\n\nhost w2 iwarp 127.0.0.2 crc=on lo\n",
+	  "f:3: the interface lo of w2 is that of w1 (line 1)" },
+	{ "host r roce dcqcn eth0\nhost s roce dcqcn eth1\nhost t iwarp eth1\n",
+	  "f:3: the interface eth1 of t is that of s (line 2)" },
 };
 
 static void test_bad(void)

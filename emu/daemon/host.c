@@ -273,7 +273,7 @@ static void host_failed(struct daemon *d, const struct host *h, int err)
 	if (err == -EADDRNOTAVAIL || err == -ENODEV)
 		hint = "; these must be addresses, or an interface, of this machine";
 	else if (err == -EADDRINUSE)
-		hint = "; another program or fabric has a port there";
+		hint = "; another host, fabric or program has a port there";
 	else if (err == -EPROTONOSUPPORT)
 		hint = "; RoCE v1 has no UDP, but works between stations of an Ethernet (host NAME ether SWITCH)";
 	snprintf(d->failure, sizeof(d->failure), "host %s%s%s cannot be created: %s%s", h->uv.name, binding ? " " : "",

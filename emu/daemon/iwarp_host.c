@@ -46,6 +46,22 @@ static const char *gid_netdev(const struct uv_host *uv, u32 gid)
 	return container_of(uv, struct host, uv)->netdev;
 }
 
+/* Does another host have one of the addresses? It may have got it by the name of an interface. */
+static bool address_is_taken(const struct daemon *d, const struct fabric_ip *ip)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct host *h = d->hosts[i];
+		const struct fabric_ip *other = h && h->siw ? fabric_ca_ip(h->node, 1) : NULL;
+
+		if (other && ((ip->v4_len && other->v4_len && ip->v4 == other->v4) ||
+			      (ip->v6_len && other->v6_len && !memcmp(ip->v6, other->v6, sizeof(ip->v6)))))
+			return true;
+	}
+	return false;
+}
+
 int daemon_iwarp_bind(struct daemon *d, struct host *h)
 {
 	struct wire_gid addr[ROCE_ADDRS];
@@ -58,6 +74,9 @@ int daemon_iwarp_bind(struct daemon *d, struct host *h)
 	n = daemon_binding_read(h->node, addr, set_option, &h->iwarp);
 	if (n < 0)
 		return n;
+	ip = daemon_binding_ip(addr, (u32)n);
+	if (address_is_taken(d, &ip))
+		return -EADDRINUSE;
 	first = ip_addr_of_gid(&addr[0]);
 	netdev_find(&first, h->netdev);
 	guid = roce_guid(&addr[0]);
@@ -65,7 +84,6 @@ int daemon_iwarp_bind(struct daemon *d, struct host *h)
 	if (!h->siw)
 		return -ENOMEM;
 	daemon_binding_interface(h->node, h->netdev, &h->siw->attr);
-	ip = daemon_binding_ip(addr, (u32)n);
 	fabric_node_bind(h->node, guid, &ip);
 	h->uv.device = "siw0";
 	h->uv.gid_netdev = gid_netdev;

@@ -267,3 +267,11 @@ def test_io_uring(muslin_make_fabric, uring):
     finally:
         for f in fabrics:
             f.down()
+
+
+def test_an_interface_and_its_address(muslin_new_fabric):
+    """Two hosts cannot listen at one address, which one of them has by the name of its interface."""
+    said = muslin_new_fabric.command("up", "host w1 iwarp lo\nhost w2 iwarp 127.0.0.1\n", status=1)
+    assert "host w2 iwarp 127.0.0.1 cannot be created: Address already in use; another host, fabric" in said
+    said = muslin_new_fabric.command("up", "host w1 iwarp lo\nhost w2 iwarp lo\n", status=1)
+    assert "topology:2: the interface lo of w2 is that of w1 (line 1)" in said
