@@ -113,6 +113,8 @@ static void configure_port(struct sm *sm, struct sm_port *p)
 	memcpy(want, p->info, sizeof(want));
 	if (end)
 		want_end(sm, p, want);
+	if (end && !external && wire_get(p->info, PORTINFO_SM_LID) != sm->self->lid)
+		sm->look_soon = true;
 	if (external)
 		want_link(sm, p, want);
 	arm = external && sm_port_state(p) == PORT_STATE_INIT;

@@ -343,6 +343,7 @@ struct sm {
 	void (*brought_up)(struct sm *sm);
 	u32 sweep; /* number of the current discovery */
 	bool want_heavy, want_mcast, changed;
+	bool look_soon; /* switches have got its LID in this sweep: before, none sent a trap to it */
 	u32 errors, retry_wait;
 	u64 sweep_start, smps_start;
 	struct loop_timer timer;

@@ -122,6 +122,39 @@ static void test_trap(void)
 	fake_close(&f);
 }
 
+static bool cabled;
+
+/* The last host's cable is plugged while the subnet is configured. */
+static bool plug_late(struct fake *f, int node, const u8 *mad)
+{
+	if (cabled || wire_get(mad, MAD_METHOD) != MAD_METHOD_SET || wire_get(mad, MAD_ATTR_ID) != SMP_ATTR_PORT_INFO)
+		return false;
+	cabled = true;
+	fake_cable(f, FAKE_CA(3), 1, 1, 2);
+	wire_set(f->node[1].swinfo, SWITCHINFO_PORT_STATE_CHANGE, 1);
+	return false;
+}
+
+/* A link comes up before its switch knows the LID to which it would send a trap. */
+static void test_no_trap(void)
+{
+	struct sm_status st;
+	struct fake f;
+	int i;
+
+	fake_open(&f, NULL);
+	fake_uncable(&f, FAKE_CA(3), 1);
+	for (i = 0; i < 4; i++)
+		wire_set(f.node[i].info[0], PORTINFO_SM_LID, 0);
+	f.lose = plug_late;
+	sm_sweep(f.sm);
+	fake_run(&f, 100);
+	sm_status(f.sm, &st);
+	row(0, "a link that comes up while its switch is configured is found at once",
+	    cabled && st.traps == 0 && all_active(&f) && st.light_sweeps >= 1);
+	fake_close(&f);
+}
+
 /* Sends @times traps from @from_lid with issuer LID @issuer about LID @about. Returns the heavy sweeps that follow. */
 static u64 sweeps_for(struct fake *f, u16 trap, u16 from_lid, u16 issuer, u16 about, u32 times, u32 ms)
 {
@@ -509,6 +542,7 @@ int main(void)
 	test_up();
 	test_link_lost();
 	test_trap();
+	test_no_trap();
 	test_trap_flood();
 	test_losses();
 	test_lids();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Sweeps (IBTA 14.4.6). A heavy sweep discovers the subnet, queries the other subnet managers, and as master recomputes
- * the configuration and sets the differences. A light sweep only reads PortStateChange of the switches.
+ * the configuration and sets the differences. A light sweep only reads PortStateChange of the switches. One follows at
+ * once when switches have got the LID of this SM: a change after their ports were read has caused no trap.
  */
 #include "sm/sm_internal.h"
 
@@ -49,7 +50,7 @@ void sm_sweep_idle(struct sm *sm)
 	else if (sm->errors)
 		sweep_arm(sm, sm->retry_wait);
 	else
-		sweep_arm(sm, sm->cfg.sweep_ms);
+		sweep_arm(sm, sm->look_soon ? 0 : sm->cfg.sweep_ms);
 }
 
 static void sweep_count(struct sm *sm)
@@ -215,6 +216,7 @@ void sm_sweep_light(struct sm *sm)
 		return;
 	}
 	sm->phase = SM_LIGHT;
+	sm->look_soon = false;
 	smp = sm_smp_new(sm, sm->self->node, SMP_ATTR_PORT_INFO, sm->self->num, on_light_port);
 	if (smp) {
 		smp->port = sm->self;
