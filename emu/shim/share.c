@@ -8,7 +8,8 @@
  * - A child gets a snapshot: the parent copies its shared memory just before the fork, and the child maps the copy in
  *   place of the shared memory. Memory that a child does not inherit (MADV_DONTFORK, which ibv_fork_init() sets for all
  *   regions) is not copied.
- * - MADV_DONTNEED and MADV_FREE make the pages read as zeroes, as allocators expect of anonymous memory.
+ * - MADV_DONTNEED and MADV_FREE make the pages read as zeroes, as allocators expect of anonymous memory. The kernel
+ *   refuses MADV_FREE for shared memory, and may discard the pages at once: MADV_DONTNEED takes its place.
  * - The memfd is larger than any mremap() of the mapping.
  *
  * Each registration reports the current mapping to the daemon, since the program may have unmapped shared memory.
@@ -446,13 +447,16 @@ static void area_discard(uintptr_t start, size_t len)
 
 int madvise(void *addr, size_t len, int advice)
 {
-	int result = REAL(madvise)(addr, len, advice);
+	int result;
 
+	if (nfiles && advice == MADV_FREE)
+		advice = MADV_DONTNEED;
+	result = REAL(madvise)(addr, len, advice);
 	if (result)
 		return result;
 	if (advice == MADV_DONTFORK)
 		dontfork_used = true;
-	if (nfiles && (advice == MADV_DONTNEED || advice == MADV_FREE))
+	if (nfiles && advice == MADV_DONTNEED)
 		area_discard((uintptr_t)addr, len);
 	return 0;
 }

@@ -7,6 +7,7 @@ LINES = (
     "registered twice",
     "a child has its own",
     "zeroes after MADV_DONTNEED",
+    "written after MADV_FREE",
     "other memory at the same place",
     "pages of the heap",
     "not while there are threads",

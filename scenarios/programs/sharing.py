@@ -90,6 +90,21 @@ def in_the_heap(loop, libc, b, pb, mb):
     print("pages of the heap")
 
 
+def returned_to_the_kernel(write, a, b):
+    """@write copies all of @a to @b."""
+    a.madvise(mmap.MADV_DONTNEED)
+    assert a[:] == bytes(SIZE)
+    write()
+    assert b[:] == bytes(SIZE)
+    print("zeroes after MADV_DONTNEED")
+
+    a.madvise(mmap.MADV_FREE)
+    a[:100] = b"f" * 100
+    write()
+    assert a[:100] == b"f" * 100 and b[:] == a[:]
+    print("written after MADV_FREE")
+
+
 def main():
     loop = Loop()
     (a, pa), (b, pb) = anonymous(), anonymous()
@@ -115,11 +130,7 @@ def main():
     assert os.waitpid(child, 0)[1] == 0 and a[:100] != b"c" * 100
     print("a child has its own")
 
-    a.madvise(mmap.MADV_DONTNEED)
-    assert a[:] == bytes(SIZE)
-    loop.write(ma, pa, mb, pb, SIZE)
-    assert b[:] == bytes(SIZE)
-    print("zeroes after MADV_DONTNEED")
+    returned_to_the_kernel(lambda: loop.write(ma, pa, mb, pb, SIZE), a, b)
 
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
