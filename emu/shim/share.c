@@ -3,8 +3,9 @@
  * Sharing of registered memory with the daemon: the whole pages of a region are copied to a memfd, which is then mapped
  * at the same addresses. The daemon maps it, too, and accesses it without system calls. The program sees no difference:
  *
- * - It is done only while the process has one thread, so that no other thread writes during the copy, and only for
- *   anonymous private memory.
+ * - It is done only while the process has one thread, so that no other thread writes during the copy, only for
+ *   anonymous private memory, and only while the kernel has pinned no page of the process: it would access the replaced
+ *   pages. Fixed buffers of io_uring are pinned; when they are registered afterwards, they are the memfd's pages.
  * - A child gets a snapshot: the parent copies its shared memory just before the fork, and the child maps the copy in
  *   place of the shared memory. Memory that a child does not inherit (MADV_DONTFORK, which ibv_fork_init() sets for all
  *   regions) is not copied.
@@ -175,6 +176,21 @@ static bool one_thread(void)
 	struct stat st;
 
 	return !shim_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) && st.st_nlink == 3;
+}
+
+/* Has the kernel pinned pages of the process, such as fixed buffers of io_uring? */
+static bool has_pinned(void)
+{
+	struct maps m = { .fd = REAL(open)("/proc/self/status", O_RDONLY | O_CLOEXEC) };
+	unsigned long pinned = 0;
+	char line[LINE];
+
+	if (m.fd < 0)
+		return false;
+	while (line_get(&m, line) && sscanf(line, "VmPin: %lu", &pinned) != 1)
+		;
+	REAL(close)(m.fd);
+	return pinned;
 }
 
 /* Moves the mapping at @from to the address of the area, with the area's protection. */
@@ -407,7 +423,7 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 	static bool shared; /* memory was shared before: the daemon may have an older mapping of these pages */
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = addr & -page, last = (addr + len + page - 1) & -page,
 		  start = (addr + page - 1) & -page, end = (addr + len) & -page;
-	bool may = end > start && one_thread();
+	bool may = end > start && one_thread() && !has_pinned();
 	struct area *areas;
 	int i, n;
 

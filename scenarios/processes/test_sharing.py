@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Registered memory that the daemon maps: programs see no difference."""
 
+import pytest
+from test_iwarp import may_have_io_uring
+
 LINES = (
     "shared, and its bytes are there",
     "written from one to the other",
@@ -17,3 +20,11 @@ LINES = (
 def test_nothing_is_different(shared_fabric, program):
     said = shared_fabric.run("h2", "/usr/bin/python3", program("sharing.py"))
     assert said.splitlines() == list(LINES), said
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_memory_that_io_uring_has_pinned(shared_fabric, program, order):
+    """The kernel's own reads into a fixed buffer reach the program, whichever registration of the memory came first."""
+    if not may_have_io_uring():
+        pytest.skip("no io_uring")
+    assert shared_fabric.run("h2", program("pinned"), order) == "the file's bytes\n"
