@@ -113,16 +113,7 @@ int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad, bool ignore_mke
 
 static void mgmt_violation(struct fabric_port *self, const struct wire_packet *p, bool qkey, u32 key)
 {
-	const struct wire_lrh *lrh = wire_packet_lrh(p);
-	struct wire_port_violation v = {
-		.qkey = qkey,
-		.key = key,
-		.sl = wire_lrh_sl(lrh),
-		.slid = wire_lrh_slid(lrh),
-		.dlid = wire_lrh_dlid(lrh),
-		.sqp = wire_deth_src_qp(wire_packet_deth(p)),
-		.dqp = MAD_QPN_GSI,
-	};
+	struct wire_port_violation v = wire_port_violation_of(p, qkey, key);
 
 	fabric_trap_key(self, &v);
 }

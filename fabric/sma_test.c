@@ -386,6 +386,39 @@ static void test_checks(void)
 	}
 }
 
+/* A GMP with a GRH and a wrong Q_Key, to a PMA: the trap has the GIDs of both ends (14.2.5.1). */
+static void test_violation_gids(void)
+{
+	const struct wire_gid from = wire_gid_make(1, 11), to = wire_gid_make(2, 22);
+	struct wire_packet *p = fabric_mad_packet(1, 2, 0, MAD_QPN_GSI);
+	const u8 *notice = h1.trap.raw + SMP_DATA;
+	struct wire_grh *grh;
+	struct wire_mad m;
+
+	test_smp_init(&m, MAD_CLASS_PERF, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0);
+	memcpy(p->buf->data, m.raw, MAD_SIZE);
+	wire_packet_deth(p)->qkey = 0;
+	memmove(p->hdr + p->bth_off + sizeof(*grh), p->hdr + p->bth_off, p->hdr_len - p->bth_off);
+	p->grh_off = p->bth_off;
+	p->bth_off += sizeof(*grh);
+	p->hdr_len += sizeof(*grh);
+	wire_lrh_fill(wire_packet_lrh(p), 0, 0, WIRE_LNH_GRH, 2, 1, wire_packet_link_len(p) / 4);
+	grh = wire_packet_grh(p);
+	wire_grh_set_ver_tc_flow(grh, 0, 0);
+	grh->paylen = cpu_to_be16((u16)(wire_packet_link_len(p) - p->bth_off));
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->sgid = from;
+	grh->dgid = to;
+	if (wire_port_send(h1.port, p))
+		wire_packet_free(p);
+	test_run(0);
+	row(205, "the trap of a Q_Key violation has the GIDs of the GRH",
+	    wire_get(notice, NOTICE_TRAP_NUMBER) == TRAP_BAD_QKEY &&
+		    !memcmp(wire_cbytes(notice, NOTICE_257_GID1), &from, sizeof(from)) &&
+		    !memcmp(wire_cbytes(notice, NOTICE_257_GID2), &to, sizeof(to)));
+	repress(0);
+}
+
 /* By LID to the switch, by directed route from there. */
 static void test_mixed(void)
 {
@@ -471,6 +504,7 @@ int main(void)
 	test_pma();
 	test_gmp_to_a_group();
 	test_checks();
+	test_violation_gids();
 	test_mixed();
 	test_dlids();
 	test_stop();

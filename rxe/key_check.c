@@ -9,24 +9,12 @@
 static void violation(const struct hca_qp *qp, struct wire_packet *p, u8 port, bool qkey, u32 key)
 {
 	struct wire_port *wp = hca_port(qp->hca, port);
-	const struct wire_lrh *lrh = wire_packet_lrh(p);
-	struct wire_port_violation v = {
-		.qkey = qkey,
-		.key = key,
-		.sl = wire_lrh_sl(lrh),
-		.slid = wire_lrh_slid(lrh),
-		.dlid = wire_lrh_dlid(lrh),
-		.sqp = qp->type == HCA_QPT_UD ? wire_deth_src_qp(wire_packet_deth(p)) : qp->attr.dest_qpn,
-		.dqp = qp->qpn,
-	};
+	struct wire_port_violation v = wire_port_violation_of(p, qkey, key);
 
 	hca_count(qp->hca, port, qkey ? HCA_CNT_QKEY_MISMATCH : HCA_CNT_PKEY_MISMATCH);
-	if (p->grh_off) {
-		const struct wire_grh *grh = wire_packet_grh(p);
-
-		v.sgid = grh->sgid;
-		v.dgid = grh->dgid;
-	}
+	v.dqp = qp->qpn;
+	if (qp->type != HCA_QPT_UD)
+		v.sqp = qp->attr.dest_qpn;
 	wp->ops->violation(wp, &v);
 }
 

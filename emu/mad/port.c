@@ -244,25 +244,8 @@ static void get_addr(const struct mad_port *mp, const struct wire_packet *p, str
 
 static void port_violation(struct mad_port *mp, const struct wire_packet *p, bool qkey, u32 key)
 {
-	const struct wire_lrh *lrh = wire_packet_lrh(p);
-	const struct wire_bth *bth = wire_packet_bth(p);
-	const struct wire_grh *grh = wire_packet_grh(p);
-	struct wire_port_violation v = {
-		.qkey = qkey,
-		.key = key,
-		.sqp = wire_deth_src_qp(wire_packet_deth(p)),
-		.dqp = wire_bth_qpn(bth),
-	};
+	struct wire_port_violation v = wire_port_violation_of(p, qkey, key);
 
-	if (p->has_lrh) {
-		v.sl = wire_lrh_sl(lrh);
-		v.slid = wire_lrh_slid(lrh);
-		v.dlid = wire_lrh_dlid(lrh);
-	}
-	if (p->grh_off) {
-		v.sgid = grh->sgid;
-		v.dgid = grh->dgid;
-	}
 	mp->counter[qkey ? MAD_CTR_QKEY_BAD : MAD_CTR_PKEY_BAD]++;
 	if (mp->wire->ops->violation)
 		mp->wire->ops->violation(mp->wire, &v);

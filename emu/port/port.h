@@ -89,6 +89,12 @@ struct wire_port_violation {
 	struct wire_gid sgid, dgid; /* zero if the packet had no GRH */
 };
 
+/*
+ * That of a received packet whose P_Key or Q_Key is @key. QPs are those of DETH and BTH: a packet of a connected queue
+ * pair has no source QP, and the destination of a multicast one is no QP.
+ */
+struct wire_port_violation wire_port_violation_of(const struct wire_packet *p, bool qkey, u32 key);
+
 /* Implemented by the link layer. */
 struct wire_port_ops {
 	/*
