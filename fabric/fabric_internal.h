@@ -234,7 +234,6 @@ u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out,
 /* timing.c: links with rates */
 void fabric_timing_init(struct fabric *f, const struct fabric_topology *t);
 void fabric_timing_fini(struct fabric *f);
-u64 fabric_timing_now(const struct fabric *f); /* ps */
 bool fabric_timing_busy(const struct fabric_port *out);
 /*
  * fabric_transmit() on links with rates. VL15 may be transmitted while the port is busy: it is delayed until the port

@@ -22,7 +22,8 @@
 #define AHEAD_PS   2000000000ull /* 2 ms */
 #define EVENTS_MAX (4u << 20)
 
-u64 fabric_timing_now(const struct fabric *f)
+/* ps */
+static u64 timing_now(const struct fabric *f)
 {
 	return f->timing.running ? f->timing.now : loop_now(f->loop).ns * PS_PER_NS;
 }
@@ -31,7 +32,7 @@ bool fabric_timing_busy(const struct fabric_port *out)
 {
 	u64 ahead = out->ca ? out->node->f->timing.ahead_ps : 0;
 
-	return out->busy_until > fabric_timing_now(out->node->f) + ahead;
+	return out->busy_until > timing_now(out->node->f) + ahead;
 }
 
 /* ps per byte, with RATE_SHIFT fractional bits. */
@@ -162,7 +163,7 @@ void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 v
 	struct fabric *f = out->node->f;
 	u8 in_vl = p->vl;
 	u32 blocks = fabric_blocks(p);
-	u64 start = max(fabric_timing_now(f), out->busy_until), end, arrives;
+	u64 start = max(timing_now(f), out->busy_until), end, arrives;
 	struct fabric_port *to = fabric_flight_transmit(out, p, vl);
 
 	end = start + ((wire_packet_link_len(p) + VCRC_SIZE) * byte_time(out) >> RATE_SHIFT);
@@ -185,8 +186,7 @@ bool fabric_timing_full(const struct fabric_port *out)
 {
 	const struct fabric *f = out->node->f;
 
-	return unlikely(f->timing.on) &&
-	       (out->busy_until > fabric_timing_now(f) + 10 * AHEAD_PS || f->timing.n >= EVENTS_MAX);
+	return unlikely(f->timing.on) && (out->busy_until > timing_now(f) + 10 * AHEAD_PS || f->timing.n >= EVENTS_MAX);
 }
 
 void fabric_timing_init(struct fabric *f, const struct fabric_topology *t)

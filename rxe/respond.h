@@ -35,8 +35,6 @@ void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn); /*
 
 /* RNR NAK for the expected packet, sent by the commit: the requester retransmits it. */
 void rxe_resp_rnr(struct rxe_qp *rq);
-/* RNR NAK, sent at once: moves of client memory are pending, the peer has to wait without counting a retry. */
-void rxe_resp_wait(struct rxe_qp *rq, u32 psn);
 /*
  * A duplicate of a request whose moves are pending. Sends that RNR NAK only after the Local CA ACK Delay of this
  * adapter or the local ACK timeout. Before, the ACK is the answer (requesters with an RTT estimate retransmit early):

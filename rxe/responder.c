@@ -77,7 +77,8 @@ static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
 
 #define LATE_RNR 20 /* RNR timer of 10.24 ms: moves of client memory take long, do not retry more often */
 
-void rxe_resp_wait(struct rxe_qp *rq, u32 psn)
+/* RNR NAK, sent at once: moves of client memory are pending, the peer has to wait without counting a retry. */
+static void resp_wait(struct rxe_qp *rq, u32 psn)
 {
 	const struct hca_qp *qp = rq->qp;
 	u8 timer = qp->attr.min_rnr_timer;
@@ -98,7 +99,7 @@ void rxe_resp_late(struct rxe_qp *rq, u32 psn)
 	if (!rq->resp.late_since)
 		rq->resp.late_since = now;
 	if (now - rq->resp.late_since >= delay)
-		rxe_resp_wait(rq, psn);
+		resp_wait(rq, psn);
 }
 
 /* Execution of SEND and RDMA WRITE */
@@ -413,7 +414,7 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	if (unlikely(diff >= 0 && hca_ctx_overfull(rq->qp->ctx))) {
 		/* A PSN after cpsn: earlier requests are pending, and will be acknowledged. */
 		if (rxe_is_reliable(rq) && psn == rq->resp.cpsn)
-			rxe_resp_wait(rq, psn);
+			resp_wait(rq, psn);
 		return;
 	}
 	if (rq->qp->type == HCA_QPT_UC) {

@@ -67,7 +67,7 @@ struct sm_group *sm_group_create(struct sm *sm, const struct wire_gid *mgid)
 }
 
 /* The next update of the MFTs clears entries without a group. */
-void sm_group_destroy(struct sm *sm, struct sm_group *g)
+static void group_destroy(struct sm *sm, struct sm_group *g)
 {
 	struct sm_member *m, *tmp;
 
@@ -130,7 +130,7 @@ void sm_group_reap(struct sm *sm, struct sm_group *g)
 		if (m->join_state & JOIN_CREATES)
 			return;
 	sm_trap_group(sm, TRAP_MCAST_DELETED, g);
-	sm_group_destroy(sm, g);
+	group_destroy(sm, g);
 }
 
 void sm_mcast_forget_port(struct sm *sm, struct sm_port *p)
@@ -201,7 +201,7 @@ void sm_mcast_resign(struct sm *sm)
 	struct sm_group *g, *tmp;
 
 	list_for_each_safe (g, tmp, &sm->groups, link)
-		sm_group_destroy(sm, g);
+		group_destroy(sm, g);
 }
 
 void sm_mcast_fini(struct sm *sm)

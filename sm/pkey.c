@@ -216,7 +216,7 @@ bool sm_pkey_has(const struct sm_port *p, u16 pkey)
 	return false;
 }
 
-bool sm_pkey_full(const struct sm_port *p, u16 pkey)
+static bool pkey_full(const struct sm_port *p, u16 pkey)
 {
 	u32 i;
 
@@ -228,7 +228,7 @@ bool sm_pkey_full(const struct sm_port *p, u16 pkey)
 
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey)
 {
-	return sm_pkey_has(a, pkey) && sm_pkey_has(b, pkey) && (sm_pkey_full(a, pkey) || sm_pkey_full(b, pkey));
+	return sm_pkey_has(a, pkey) && sm_pkey_has(b, pkey) && (pkey_full(a, pkey) || pkey_full(b, pkey));
 }
 
 u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b)
@@ -237,9 +237,8 @@ u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b)
 
 	for (i = 0; i < a->npkeys; i++)
 		if (sm_pkey_match(a, b, a->pkeys[i]))
-			return sm_pkey_full(a, a->pkeys[i]) && sm_pkey_full(b, a->pkeys[i])
-				       ? a->pkeys[i] | WIRE_PKEY_FULL
-				       : a->pkeys[i];
+			return pkey_full(a, a->pkeys[i]) && pkey_full(b, a->pkeys[i]) ? a->pkeys[i] | WIRE_PKEY_FULL
+										      : a->pkeys[i];
 	return 0;
 }
 

@@ -135,15 +135,12 @@ struct sm_port *sm_port_switch(const struct sm_port *p);
 void sm_discovery_start(struct sm *sm, void (*done)(struct sm *sm));
 
 /* sweep.c */
-void sm_sweep_heavy(struct sm *sm);
-void sm_sweep_light(struct sm *sm);
 void sm_sweep_request(struct sm *sm); /* heavy sweep after the current activity */
 /* As sm_sweep_request(), for a trap and rate limited: after a burst at most one sweep a second. */
 void sm_sweep_for_trap(struct sm *sm);
 void sm_sweep_mcast(struct sm *sm); /* schedules an update of the MFTs */
 void sm_sweep_stage(struct sm *sm, enum sm_stage stage);
 void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what);
-void sm_sweep_idle(struct sm *sm);
 void sm_sweep_init(struct sm *sm);
 void sm_sweep_fini(struct sm *sm);
 
@@ -225,9 +222,8 @@ bool sm_deps_cyclic(const struct sm_deps *d);
 
 /* pkey.c */
 void sm_pkey_assign(struct sm *sm);
-void sm_pkey_push(struct sm *sm, struct sm_port *p); /* queues blocks of its table */
-bool sm_pkey_has(const struct sm_port *p, u16 pkey); /* by its low 15 bits */
-bool sm_pkey_full(const struct sm_port *p, u16 pkey);
+void sm_pkey_push(struct sm *sm, struct sm_port *p);                            /* queues blocks of its table */
+bool sm_pkey_has(const struct sm_port *p, u16 pkey);                            /* by its low 15 bits */
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey); /* may they communicate? */
 u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);           /* first one they may use; 0: none */
 bool sm_pkey_enforced_at(const struct sm *sm, const struct sm_port *p); /* at the switch port of a CA or router */
@@ -261,7 +257,6 @@ struct sm_group {
 struct sm_group *sm_group_find(const struct sm *sm, const struct wire_gid *mgid);
 struct sm_group *sm_group_by_mlid(const struct sm *sm, u16 mlid);
 struct sm_group *sm_group_create(struct sm *sm, const struct wire_gid *mgid); /* NULL: no MLID or memory */
-void sm_group_destroy(struct sm *sm, struct sm_group *g);
 struct sm_member *sm_group_member(const struct sm_group *g, const struct sm_port *p);
 struct sm_member *sm_group_join(struct sm *sm, struct sm_group *g, struct sm_port *p, u8 join_state);
 void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 join_state);

@@ -40,7 +40,7 @@ void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what)
 }
 
 /* Starts the next pending activity; called whenever one ends. */
-void sm_sweep_idle(struct sm *sm)
+static void sweep_idle(struct sm *sm)
 {
 	sm->phase = SM_IDLE;
 	sm->st.sweeping = false;
@@ -115,7 +115,7 @@ static void sweep_finish(struct sm *sm)
 	       plural(st->ports_active, "port", "ports"), st->routing, st->sweep_smps, (double)st->sweep_ns / 1e9,
 	       sm->changed ? "" : ", no changes");
 	sm_mcast_pushed(sm);
-	sm_sweep_idle(sm);
+	sweep_idle(sm);
 	if (sm->cfg.event)
 		sm->cfg.event(sm->cfg.ctx, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
 }
@@ -126,12 +126,12 @@ static void sweep_surveyed(struct sm *sm)
 		sm_log(sm, LOG_WARN, "no response from the own port");
 		sm->errors++;
 	} else if (!sm_sminfo_elect(sm)) {
-		sm_sweep_idle(sm);
+		sweep_idle(sm);
 		return;
 	}
 	if (!sm->self || !sm->self->has_info) {
 		sweep_backoff(sm);
-		sm_sweep_idle(sm);
+		sweep_idle(sm);
 		sweep_arm(sm, sm->retry_wait);
 		return;
 	}
@@ -149,7 +149,7 @@ static void sweep_discovered(struct sm *sm)
 	sm_sminfo_survey(sm, sweep_surveyed);
 }
 
-void sm_sweep_heavy(struct sm *sm)
+static void sweep_heavy(struct sm *sm)
 {
 	sm->phase = SM_HEAVY;
 	sm->want_heavy = false;
@@ -194,7 +194,7 @@ static void light_query(struct sm *sm, struct sm_port *p)
 static void light_surveyed(struct sm *sm)
 {
 	sm_sminfo_elect(sm);
-	sm_sweep_idle(sm);
+	sweep_idle(sm);
 }
 
 static void light_done(struct sm *sm)
@@ -202,17 +202,17 @@ static void light_done(struct sm *sm)
 	sm->st.light_sweeps++;
 	sm->act_count++;
 	if (sm->want_heavy)
-		sm_sweep_idle(sm);
+		sweep_idle(sm);
 	else
 		sm_sminfo_survey(sm, light_surveyed);
 }
 
-void sm_sweep_light(struct sm *sm)
+static void sweep_light(struct sm *sm)
 {
 	struct sm_smp *smp;
 
 	if (!sm->self) {
-		sm_sweep_heavy(sm);
+		sweep_heavy(sm);
 		return;
 	}
 	sm->phase = SM_LIGHT;
@@ -230,7 +230,7 @@ void sm_sweep_light(struct sm *sm)
 static void mcast_done(struct sm *sm)
 {
 	sm_mcast_pushed(sm);
-	sm_sweep_idle(sm);
+	sweep_idle(sm);
 }
 
 void sm_sweep_mcast(struct sm *sm)
@@ -276,7 +276,7 @@ static void sweep_kick(struct loop_task *t, struct now now)
 	if (!sm->running || sm->phase != SM_IDLE || sm->handing_over)
 		return;
 	if (sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING)) {
-		sm_sweep_heavy(sm);
+		sweep_heavy(sm);
 	} else if (sm->want_mcast && sm->state == SM_STATE_MASTER) {
 		sm->phase = SM_MCAST;
 		sm_mcast_route(sm, false);
@@ -291,9 +291,9 @@ static void sweep_on_timer(struct loop_timer *t, struct now now)
 	if (!sm->running || sm->phase != SM_IDLE || sm->handing_over)
 		return;
 	if (sm->errors || sm->state == SM_STATE_DISCOVERING)
-		sm_sweep_heavy(sm);
+		sweep_heavy(sm);
 	else if (sm->state == SM_STATE_MASTER)
-		sm_sweep_light(sm);
+		sweep_light(sm);
 }
 
 void sm_sweep_init(struct sm *sm)

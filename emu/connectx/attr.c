@@ -121,7 +121,7 @@ void cx_attr_in(const struct connectx *d, struct hca_qp_attr *a, const u8 *qpc)
 	a->path_mig_state = pm == PM_ARMED ? HCA_MIG_ARMED : pm == PM_REARM ? HCA_MIG_REARM : HCA_MIG_MIGRATED;
 }
 
-u8 cx_state_out(u8 state, bool draining)
+static u8 state_out(u8 state, bool draining)
 {
 	static const u8 codes[] = {
 		[HCA_QPS_RESET] = 0, [HCA_QPS_INIT] = 1, [HCA_QPS_RTR] = 2, [HCA_QPS_RTS] = 3,
@@ -157,5 +157,5 @@ void cx_attr_out(const struct connectx *d, u8 *qpc, const struct hca_qp_attr *a)
 	cx_set(qpc, qpc, rwe, !!(a->access & HCA_ACCESS_REMOTE_WRITE));
 	cx_set(qpc, qpc, rae, !!(a->access & HCA_ACCESS_REMOTE_ATOMIC));
 	cx_set(qpc, qpc, pm_state, pm[a->path_mig_state % ARRAY_SIZE(pm)]);
-	cx_set(qpc, qpc, state, cx_state_out(a->state, a->sq_draining));
+	cx_set(qpc, qpc, state, state_out(a->state, a->sq_draining));
 }

@@ -377,14 +377,11 @@ extern const struct hca_wq_ops cx_srq_wq_ops;
 #define CX_STATIC_RATES 0xfffeu /* bits of the codes of static rates */
 void cx_attr_in(const struct connectx *d, struct hca_qp_attr *a, const u8 *qpc);
 void cx_attr_out(const struct connectx *d, u8 *qpc, const struct hca_qp_attr *a);
-u8 cx_state_out(u8 state, bool draining);
 
 /* wqe.c */
 extern const struct hca_wq_ops cx_qp_wq_ops;
 /* Token of a send request: its index and opcode. */
 #define CX_TOKEN(index, opcode) ((u64)(u8)(opcode) << 16 | (u16)(index))
-int cx_send_pull(void *fe, struct hca_send_wr *wr);
-int cx_recv_pull(void *fe, struct hca_recv_wr *wr);
 /*
  * Copies the next request of the send queue to @wqe (CX_WQE_BB * CX_WQE_BBS bytes). Returns its length; 0: none,
  * -EINVAL: malformed.

@@ -296,7 +296,7 @@ static void wr_clear(struct hca_send_wr *wr)
 	memset(wr, 0, offsetof(struct hca_send_wr, sge));
 }
 
-int cx_send_pull(void *fe, struct hca_send_wr *wr)
+static int send_pull(void *fe, struct hca_send_wr *wr)
 {
 	static u8 wqe[CX_WQE_BB * CX_WQE_BBS + CX_WQE_BB] __attribute__((aligned(8)));
 	struct cx_qp *qp = fe;
@@ -397,7 +397,7 @@ int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx
 	return 1;
 }
 
-int cx_recv_pull(void *fe, struct hca_recv_wr *wr)
+static int recv_pull(void *fe, struct hca_recv_wr *wr)
 {
 	struct cx_qp *qp = fe;
 	int got;
@@ -420,8 +420,8 @@ void cx_wq_reset(void *fe)
 }
 
 const struct hca_wq_ops cx_qp_wq_ops = {
-	.next_send = cx_send_pull,
+	.next_send = send_pull,
 	.send_done = send_done,
-	.next_recv = cx_recv_pull,
+	.next_recv = recv_pull,
 	.reset = cx_wq_reset,
 };

@@ -33,8 +33,6 @@ struct sa_query {
 struct sa_query *sa_query_create(struct sa_client *c, u8 method, u16 attr, u64 comp);
 /* Sends it; errors are reported by done() later. @timeout_ms 0: the default. */
 void sa_query_send(struct sa_query *q, u32 timeout_ms);
-void sa_mcmember_put(const struct sa_mcmember *m, u8 *attr);
-void sa_mcmember_get(const u8 *attr, struct sa_mcmember *m);
 void sa_groups_destroy(struct sa_client *c);
 /* Sends a request and ignores the response. */
 void sa_query_post(struct sa_query *q);

@@ -68,7 +68,7 @@ static const struct mc_field {
 #undef F
 };
 
-void sa_mcmember_put(const struct sa_mcmember *m, u8 *attr)
+static void mcmember_put(const struct sa_mcmember *m, u8 *attr)
 {
 	const struct mc_field *f;
 
@@ -78,7 +78,7 @@ void sa_mcmember_put(const struct sa_mcmember *m, u8 *attr)
 		wire_set(attr, f->wire, wire_member_load((const u8 *)m + f->offset, f->size));
 }
 
-void sa_mcmember_get(const u8 *attr, struct sa_mcmember *m)
+static void mcmember_get(const u8 *attr, struct sa_mcmember *m)
 {
 	const struct mc_field *f;
 
@@ -131,7 +131,7 @@ static struct sa_query *leave_request(struct sa_group *g, u8 bits)
 	if (!q)
 		return NULL;
 	rec.join_state = bits;
-	sa_mcmember_put(&rec, q->mad + SA_DATA);
+	mcmember_put(&rec, q->mad + SA_DATA);
 	return q;
 }
 
@@ -182,7 +182,7 @@ static void sa_mcast_joined(struct sa_query *q, int status, u16 sa_status, const
 	g->query = NULL;
 	g->joining = NULL;
 	if (status == 0) {
-		sa_mcmember_get(mad + SA_DATA, &g->rec);
+		mcmember_get(mad + SA_DATA, &g->rec);
 		g->mgid = g->rec.mgid;
 		g->joined |= g->requested;
 	}
@@ -207,7 +207,7 @@ static bool group_join(struct sa_group *g, struct sa_mcast *m)
 	q = sa_query_create(g->client, MAD_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, comp);
 	if (!q)
 		return false;
-	sa_mcmember_put(&rec, q->mad + SA_DATA);
+	mcmember_put(&rec, q->mad + SA_DATA);
 	q->done = sa_mcast_joined;
 	q->ctx = g;
 	g->query = q;

@@ -132,7 +132,6 @@ void sim_traffic_start(struct sim *s);
 void sim_traffic_fini(struct sim *s);
 int sim_traffic_receive(void *ctx, struct wire_packet *p);
 void sim_traffic_ready(void *ctx);
-s64 sim_host_find(const struct sim *s, const char *name); /* "h1" or "h1:2"; -1: none */
 
 /* report.c: the result as JSON, from which the other reports are made */
 json_t *sim_report_json(const struct sim *s, double seconds, double real, double cpu); /* all in seconds */

@@ -268,7 +268,8 @@ int sim_traffic_sls(struct sim_traffic *t, const char *list)
 	return -EINVAL;
 }
 
-s64 sim_host_find(const struct sim *s, const char *name)
+/* "h1" or "h1:2"; -1: none */
+static s64 host_find(const struct sim *s, const char *name)
 {
 	const char *port;
 	const struct fabric_node *n = fabric_place_find(s->fabric, name, &port);
@@ -290,7 +291,7 @@ static void take_targets(struct sim *s)
 	t->target = sim_alloc(s->nhosts, sizeof(u32));
 	t->ntargets = !list; /* no name: the first host */
 	for (name = list ? strtok_r(list, ",", &save) : NULL; name; name = strtok_r(NULL, ",", &save)) {
-		h = sim_host_find(s, name);
+		h = host_find(s, name);
 		if (h < 0 || t->ntargets == s->nhosts)
 			sim_fail(name, "there is no such host");
 		t->target[t->ntargets++] = (u32)h;
@@ -378,7 +379,7 @@ static void flow_line(struct sim *s, char *line, u32 number)
 	if (!word || *word == '#')
 		return;
 	for (i = 0; i < 2; i++, word = strtok_r(NULL, " \t\r\n", &save)) {
-		h[i] = word ? sim_host_find(s, word) : -1;
+		h[i] = word ? host_find(s, word) : -1;
 		snprintf(what, sizeof(what), "%.150s:%u: %.60s", t->argument, number,
 			 word ? word : "a host is missing");
 		if (h[i] < 0)

@@ -94,7 +94,8 @@ void vfio_map_clear(struct vfio_server *s)
 		map_free(s->map[--s->nmaps]);
 }
 
-void *vfio_dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool write)
+/* As vfio_dma(), for the part that is in one region: *len is reduced. NULL: unmapped. */
+static void *dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool write)
 {
 	u32 at = map_at(s, iova);
 	const struct vfio_map *m = at < s->nmaps ? s->map[at] : NULL;
@@ -110,7 +111,7 @@ void *vfio_dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool write)
 void *vfio_dma(const struct vfio_server *s, u64 iova, u64 len, bool write)
 {
 	u64 part = len;
-	void *p = vfio_dma_part(s, iova, &part, write);
+	void *p = dma_part(s, iova, &part, write);
 
 	return part == len ? p : NULL;
 }
@@ -119,7 +120,7 @@ static int dma_copy(struct vfio_server *s, u64 iova, u8 *to, const u8 *from, u64
 {
 	while (len) {
 		u64 part = len;
-		void *p = vfio_dma_part(s, iova, &part, from != NULL);
+		void *p = dma_part(s, iova, &part, from != NULL);
 
 		if (!p) {
 			s->counters[VFIO_CTR_BAD_ADDRESSES]++;

@@ -75,8 +75,6 @@ bool vfio_bus_master(const struct vfio_server *s);
  * region with that right.
  */
 void *vfio_dma(const struct vfio_server *s, u64 iova, u64 len, bool write);
-/* The same for the part that is in one region: *len is reduced. NULL: unmapped. */
-void *vfio_dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool write);
 /* Copies of any length, across regions. 0, or -EFAULT after an unspecified part. */
 int vfio_dma_read(struct vfio_server *s, u64 iova, void *buf, u64 len);
 int vfio_dma_write(struct vfio_server *s, u64 iova, const void *buf, u64 len);

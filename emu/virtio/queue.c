@@ -105,7 +105,7 @@ static int count_bad(struct vdev *d, int got)
 	return got;
 }
 
-int vd_send_pull(void *fe, struct hca_send_wr *wr)
+static int send_pull(void *fe, struct hca_send_wr *wr)
 {
 	struct vd_qp *qp = fe;
 	u32 slot = qp->sq.ring.next;
@@ -118,7 +118,7 @@ int vd_send_pull(void *fe, struct hca_send_wr *wr)
 	return 0;
 }
 
-int vd_recv_pull(void *fe, struct hca_recv_wr *wr)
+static int recv_pull(void *fe, struct hca_recv_wr *wr)
 {
 	struct vd_qp *qp = fe;
 
@@ -146,9 +146,9 @@ static void queue_reset(void *fe)
 }
 
 const struct hca_wq_ops vd_qp_wq_ops = {
-	.next_send = vd_send_pull,
+	.next_send = send_pull,
 	.send_done = send_done,
-	.next_recv = vd_recv_pull,
+	.next_recv = recv_pull,
 	.recv_done = recv_done,
 	.reset = queue_reset,
 };

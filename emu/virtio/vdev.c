@@ -201,7 +201,7 @@ static void clear_ports(struct vdev *d)
 	}
 }
 
-void vd_reset(struct vdev *d)
+static void device_reset(struct vdev *d)
 {
 	u32 i;
 
@@ -231,7 +231,7 @@ void vd_reset(struct vdev *d)
 
 int vd_hello(struct vdev *d, u64 shared)
 {
-	vd_reset(d);
+	device_reset(d);
 	if (shared % sizeof(u64) || !vhost_memory(d->vhost, shared, sizeof(struct muslin_shared)))
 		return -EFAULT;
 	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &vd_dma, d, vd_event_raise, d);
@@ -287,7 +287,7 @@ static void on_start(void *ctx, u32 queue)
 static void on_stop(void *ctx, u32 queue)
 {
 	if (queue == MUSLIN_VQ_COMMAND)
-		vd_reset(ctx);
+		device_reset(ctx);
 }
 
 /* Queues that are not in memory any more report it at their next use. Without the shared page there are no doorbells. */
@@ -375,7 +375,7 @@ void vdev_destroy(struct vdev *d)
 {
 	if (!d)
 		return;
-	vd_reset(d);
+	device_reset(d);
 	vhost_destroy(d->vhost);
 	loop_task_cancel(&d->resume_task); /* also of a guest without a driver, as its events */
 	vd_events_drop(d);

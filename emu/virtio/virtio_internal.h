@@ -102,8 +102,6 @@ void vd_ring_remap(struct vdev *d, struct vd_ring *r);
 extern const struct hca_wq_ops vd_qp_wq_ops, vd_srq_wq_ops;
 extern const struct hca_cq_ops vd_cq_ops;
 u32 vd_srq_posted(void *fe);
-int vd_send_pull(void *fe, struct hca_send_wr *wr);
-int vd_recv_pull(void *fe, struct hca_recv_wr *wr);
 
 /* attr.c */
 void vd_attr_in(struct hca_qp_attr *a, const struct muslin_qp_attr *m);
@@ -131,7 +129,6 @@ void vd_events_drop(struct vdev *d);
 void vd_commands(struct vdev *d);
 bool vd_commands_serving(void); /* for any guest: the caller is a task that a command runs */
 int vd_hello(struct vdev *d, u64 shared);
-void vd_reset(struct vdev *d);
 /* Processes posted requests before a command that stops sending. */
 void vd_catch_up(struct vdev *d);
 

@@ -130,7 +130,6 @@ void eth_pause_refresh(struct loop_timer *t, struct now now);
 /* switch.c: forwards; consumes the reference. */
 void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class);
 void eth_switch_forget(struct eth_switch *sw, const struct eth_end *end); /* NULL: all */
-void eth_switch_sweep(struct loop_timer *t, struct now now);
 int eth_switch_init(struct eth_switch *sw);
 
 #endif

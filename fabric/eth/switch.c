@@ -93,7 +93,7 @@ void eth_switch_forget(struct eth_switch *sw, const struct eth_end *end)
 	fdb_delete_matching(sw, end, 0);
 }
 
-void eth_switch_sweep(struct loop_timer *t, struct now now)
+static void switch_sweep(struct loop_timer *t, struct now now)
 {
 	struct eth_switch *sw = container_of(t, struct eth_switch, sweep);
 
@@ -109,7 +109,7 @@ int eth_switch_init(struct eth_switch *sw)
 	sw->table = calloc(TABLE_BUCKETS, sizeof(*sw->table));
 	for (i = 0; sw->table && i < TABLE_BUCKETS; i++)
 		list_init(&sw->table[i]);
-	sw->sweep.fn = eth_switch_sweep;
+	sw->sweep.fn = switch_sweep;
 	return sw->table ? 0 : -ENOMEM;
 }
 

@@ -139,6 +139,14 @@ static void to_rts(struct rc *rc, unsigned dest, const struct rc_options *opt)
 		die("modify_qp: %s", strerror(err));
 }
 
+/* Barrier of both sides. False: the peer has closed. */
+static bool both_meet(const struct rc *rc)
+{
+	char byte = 0;
+
+	return write(rc->sock, &byte, 1) == 1 && recv(rc->sock, &byte, 1, MSG_WAITALL) == 1;
+}
+
 void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_options *opt)
 {
 	struct ibv_qp_init_attr init = {
@@ -158,7 +166,7 @@ void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_
 	to_rts(rc, introduce(rc).qpn, opt);
 	for (i = 0; i < RC_DEPTH; i++)
 		rc_post_recv(rc, i);
-	if (!rc_meet(rc))
+	if (!both_meet(rc))
 		die("the peer has disconnected");
 }
 
@@ -166,13 +174,6 @@ void rc_close(struct rc *rc)
 {
 	ibv_destroy_qp(rc->qp);
 	close(rc->sock);
-}
-
-bool rc_meet(const struct rc *rc)
-{
-	char byte = 0;
-
-	return write(rc->sock, &byte, 1) == 1 && recv(rc->sock, &byte, 1, MSG_WAITALL) == 1;
 }
 
 static struct ibv_sge sge_of(const struct rc *rc, unsigned slot, unsigned len)

@@ -43,8 +43,6 @@ int rc_dial(const char *host, const char *port);
 /* Creates a queue pair in RTS, with RC_DEPTH receives posted; the peer does the same over its end of @sock. */
 void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_options *opt);
 void rc_close(struct rc *rc);
-/* Barrier of both sides. False: the peer has closed. */
-bool rc_meet(const struct rc *rc);
 
 void rc_post_recv(struct rc *rc, unsigned slot);
 /* 0 or an errno. The completion has @id. */
