@@ -34,7 +34,7 @@ struct party {
 	u32 message[MESSAGES], messages; /* requests that consume a receive of the peer, in order */
 	u32 messages_done, added;
 	u32 window, key; /* a window's key; key: its value after all posted requests */
-	bool bound, failed, recv_failed, draining;
+	bool bound, failed, recv_failed;
 };
 
 static struct rng rng;

@@ -109,7 +109,6 @@ enum wrong {
 	NO_ATOMIC,
 	BAD_LKEY,
 	DEAD_WIRE,
-	ODD_ATOMIC,
 	UNALIGNED
 };
 

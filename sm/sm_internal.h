@@ -315,7 +315,7 @@ struct sm {
 
 	/* subnet.c */
 	struct list nodes;
-	u32 nnodes, nhash, nswitches;
+	u32 nnodes, nhash;
 	struct sm_node **hash;
 	struct sm_port **guid_hash; /* open addressing by port GUID */
 	u32 guid_cap, guid_used;

@@ -69,7 +69,6 @@ struct sm_node *sm_node_add(struct sm *sm, const u8 *info)
 	sm->hash[h] = n;
 	list_add(&sm->nodes, &n->link);
 	sm->nnodes++;
-	sm->nswitches += sm_node_is_switch(n);
 	return n;
 }
 
@@ -217,7 +216,6 @@ void sm_node_remove(struct sm *sm, struct sm_node *n)
 	*at = n->hash_next;
 	list_del(&n->link);
 	sm->nnodes--;
-	sm->nswitches -= sm_node_is_switch(n);
 	guid_rebuild(sm);
 	node_free(n);
 }
@@ -234,6 +232,6 @@ void sm_subnet_fini(struct sm *sm)
 	free(sm->guid_hash);
 	sm->hash = NULL;
 	sm->guid_hash = NULL;
-	sm->nhash = sm->guid_cap = sm->nnodes = sm->nswitches = 0;
+	sm->nhash = sm->guid_cap = sm->nnodes = 0;
 	sm->self = NULL;
 }

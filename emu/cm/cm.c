@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "emu/cm/cm_internal.h"
+#include "emu/lib/log.h"
 
 #define IDS_MAX (1u << 20)
 

@@ -4,7 +4,6 @@
 #define MUSLIN_CM_INTERNAL_H
 
 #include "emu/cm/cm.h"
-#include "emu/lib/log.h"
 #include "emu/lib/rng.h"
 #include "emu/lib/table.h"
 

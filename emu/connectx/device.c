@@ -32,7 +32,6 @@ enum {
 	SEG_QUEUE_LOW = 0x14,
 	SEG_DOORBELL = 0x18,
 	SEG_INITIALIZING = 0x1fc, /* 31: it is; 30: a reset by software is supported */
-	SEG_HEALTH = 0x200,
 	SEG_HEALTH_FW = 0x230,
 	SEG_HEALTH_HW = 0x234,
 	SEG_HEALTH_SEVERITY = 0x238,

@@ -24,12 +24,11 @@ struct control_seg {
 static_assert(sizeof(struct control_seg) == DS, "a control segment");
 
 /* Flags of a control segment. */
-#define SOLICITED    BIT(1)
-#define COMPLETE     BIT(3) /* 2 and 3 of bits 3:2 */
-#define FENCE_SHIFT  5
-#define FENCE        2
-#define FENCE_STRONG 3
-#define FENCE_BOTH   4
+#define SOLICITED   BIT(1)
+#define COMPLETE    BIT(3) /* 2 and 3 of bits 3:2 */
+#define FENCE_SHIFT 5
+#define FENCE       2
+#define FENCE_BOTH  4
 
 struct xrc_seg {
 	__be32 srqn, reserved[3];

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "emu/daemon/daemon.h"
-#include "emu/lib/log.h"
 
 struct daemon_ether {
 	struct eth *net;

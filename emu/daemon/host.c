@@ -7,7 +7,6 @@
 #include "emu/host/ucma.h"
 #include "emu/host/umad.h"
 #include "emu/lib/log.h"
-#include "emu/packet/roce.h"
 #include "emu/wire/smp.h"
 #include "rxe/roce/roce.h"
 #include "rxe/rxe.h"

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "emu/daemon/daemon.h"
-#include "emu/lib/log.h"
 
 #define TRUNKS_WAIT (3 * NSEC_PER_SEC) /* of the manager for the other daemons */
 #define TRUNKS_LOOK (5 * NSEC_PER_MSEC)

@@ -29,8 +29,7 @@
 #define OPER_UP        6
 #define OPER_UNKNOWN   0
 #define MODE_DATAGRAM  0
-#define KIND_NEW       0 /* kinds of requests, by the low bits of their type */
-#define KIND_GET       2
+#define KIND_GET       2 /* of requests: the low bits of their type */
 
 /* What the host has. */
 struct view {

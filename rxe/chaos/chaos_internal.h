@@ -6,10 +6,8 @@
 #ifndef MUSLIN_RXE_CHAOS_INTERNAL_H
 #define MUSLIN_RXE_CHAOS_INTERNAL_H
 
-#include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
 #include "emu/lib/rng.h"
-#include "rxe/rxe.h"
 
 /* ops.c: list of operations; it can be saved to a file and replayed. */
 enum chaos_kind {

@@ -2,6 +2,7 @@
 /* Connections: their queue pairs are created, connected with attributes drawn at random, reset and destroyed. */
 #include <string.h>
 
+#include "emu/hca/bring.h"
 #include "rxe/chaos/model.h"
 
 static void end_create(struct end *e)

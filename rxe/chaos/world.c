@@ -11,6 +11,7 @@
 
 #include "emu/packet/header.h"
 #include "rxe/chaos/chaos_internal.h"
+#include "rxe/rxe.h"
 
 struct chaos_world chaos;
 

@@ -3,7 +3,6 @@
 #ifndef MUSLIN_SM_SA_INTERNAL_H
 #define MUSLIN_SM_SA_INTERNAL_H
 
-#include "sm/sa/sa.h"
 #include "sm/sm_internal.h"
 
 /* A bit of a component mask and its field, in an attribute that starts @at bytes into the record. */

@@ -54,7 +54,6 @@ enum ref {
 	REF_OUTSIDE,   /* begins after the region */
 	REF_WRAPS,     /* wraps around the end of the address space */
 	REF_UNALIGNED, /* by one byte */
-	REF_KINDS
 };
 
 struct knobs {
