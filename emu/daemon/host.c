@@ -25,7 +25,7 @@ static bool is_roce(const struct host *h, u8 port)
 	return h->roce && roce_port_wire(h->roce)->num == port;
 }
 
-/* Counters of the port's management layer, and of the host's connection manager. */
+/* Counters of the port's management layer, of the host's connection manager, and of the port's IPoIB endpoint. */
 static const char *management_counter(const struct host *h, u8 port, u32 n, u64 *value)
 {
 	if (n < MAD_CTR_NUM) {
@@ -38,10 +38,14 @@ static const char *management_counter(const struct host *h, u8 port, u32 n, u64 
 		return umad_counter_name((enum umad_counter)n);
 	}
 	n -= UMAD_CTR_NUM;
-	if (n >= CM_CTR_NUM)
+	if (n < CM_CTR_NUM) {
+		*value = cm_counter(rdma_host_cm(h->rdma), (enum cm_counter)n);
+		return cm_counter_name((enum cm_counter)n);
+	}
+	if (n > CM_CTR_NUM || is_roce(h, port) || !h->uv.ipif[port - 1])
 		return NULL;
-	*value = cm_counter(rdma_host_cm(h->rdma), (enum cm_counter)n);
-	return cm_counter_name((enum cm_counter)n);
+	*value = ipif_malformed(h->uv.ipif[port - 1]);
+	return "ipoib_malformed";
 }
 
 static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)

@@ -79,6 +79,11 @@ u16 ipif_pkey(const struct ipif *ip)
 	return ip->pkey;
 }
 
+u64 ipif_malformed(const struct ipif *ip)
+{
+	return ip->malformed;
+}
+
 const struct sa_mcmember *ipif_broadcast(const struct ipif *ip)
 {
 	return ip->group[0].joined ? sa_mcast_record(ip->group[0].mcast) : NULL;
@@ -122,11 +127,10 @@ static void post_recv(struct ipif *ip, u32 n)
 static void ipif_received(struct ipif *ip, const struct hca_cqe *c)
 {
 	const u8 *p = recv_buf(ip, (u32)c->token) + IPIF_GRH;
-	bool whole = c->status == HCA_WC_SUCCESS && c->byte_len >= IPIF_GRH + IPIF_HEADER;
+	bool ok = c->status == HCA_WC_SUCCESS, whole = ok && c->byte_len >= IPIF_GRH + IPIF_HEADER;
 
-	if (!whole)
-		ip->malformed++;
-	else if (!ip->muted)
+	ip->malformed += ok && !whole;
+	if (whole && !ip->muted)
 		ipif_packet(ip, (u16)wire_load(p, 2), p + IPIF_HEADER, c->byte_len - IPIF_GRH - IPIF_HEADER, c);
 	post_recv(ip, (u32)c->token);
 }

@@ -43,6 +43,8 @@ bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a);
 /* The port's source address for the destination @to; NULL if it has none of that family. */
 const struct ip_addr *ipif_source(const struct ipif *ip, const struct ip_addr *to);
 u16 ipif_pkey(const struct ipif *ip);
+/* Received packets without a header, or with malformed ARP, neighbour discovery or echo. */
+u64 ipif_malformed(const struct ipif *ip);
 /* The broadcast group as joined; NULL if not joined. */
 const struct sa_mcmember *ipif_broadcast(const struct ipif *ip);
 /* The MGID of an IP multicast group on this link. RFC 4391, section 4. */

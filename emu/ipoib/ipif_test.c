@@ -94,8 +94,8 @@ static void world_close(struct world *w)
 	cable_close(&w->c);
 }
 
-/* Broadcasts an ARP request for the endpoint's address. */
-static void request(struct world *w)
+/* Broadcasts an ARP request for the endpoint's address, without its last @cut bytes. */
+static void request_part(struct world *w, u32 cut)
 {
 	static const struct wire_hw infiniband = { 32, IPIF_HW_SIZE };
 	static const u8 hw[IPIF_HW_SIZE] = { 0, 0, 1, 0 };
@@ -115,10 +115,16 @@ static void request(struct world *w)
 	memset(w->packet, 0, sizeof(w->packet));
 	wire_store(w->packet, 2, 0x0806);
 	wr.sge[0] = (struct hca_sge){ .addr = (uintptr_t)w->packet,
-				      .length = IPIF_HEADER + wire_arp_put(w->packet + IPIF_HEADER, &infiniband, &arp),
+				      .length = IPIF_HEADER + wire_arp_put(w->packet + IPIF_HEADER, &infiniband, &arp) -
+						cut,
 				      .lkey = w->lkey };
 	(void)hca_soft_post_send(w->wq, &wr);
 	cable_run(&w->c, 1);
+}
+
+static void request(struct world *w)
+{
+	request_part(w, 0);
 }
 
 static bool answers(struct world *w)
@@ -141,6 +147,13 @@ static void test_muted(struct world *w)
 	ipif_mute(w->ip, false);
 	row(0, "responds again", answers(w));
 	row(0, "and each receive is posted", hca_soft_wq_recvs(w->ip->wq) == IPIF_RECVS);
+}
+
+static void test_malformed(struct world *w)
+{
+	request_part(w, 8);
+	row(0, "a truncated ARP request is counted", w->ip->arp_answered == 0 && ipif_malformed(w->ip) == 1);
+	row(0, "the next one is answered", answers(w) && ipif_malformed(w->ip) == 1);
 }
 
 /* Faults of the adapter at the endpoint's QP. Each ends before the next request. */
@@ -173,6 +186,7 @@ static void test_errors(struct world *w)
 		row((int)i, "responds again", answers(w));
 		row((int)i, "each receive is posted", hca_soft_wq_recvs(w->ip->wq) == IPIF_RECVS);
 	}
+	row(0, "receives without a packet are not malformed", ipif_malformed(w->ip) == 0);
 }
 
 /* A send that the transport rejects moves a datagram QP to SQE. */
@@ -189,7 +203,7 @@ static void test_send_error(struct world *w)
 
 int main(void)
 {
-	static void (*const tests[])(struct world * w) = { test_muted, test_errors, test_send_error };
+	static void (*const tests[])(struct world * w) = { test_muted, test_malformed, test_errors, test_send_error };
 	struct world w;
 	size_t i;
 
