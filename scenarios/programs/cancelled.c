@@ -11,10 +11,11 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "must.h"
 
 #define TIMES 20
 #define BYTES 65536
@@ -23,14 +24,6 @@ static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_comp_channel *channel;
 static pthread_barrier_t begun;
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	printf("%s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static struct ibv_mr *registered(void)
 {
@@ -79,7 +72,7 @@ static void connect_to_nothing(void)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	check(connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno == ECONNREFUSED, "connect");
+	must(connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno == ECONNREFUSED, "connect");
 	close(fd);
 }
 
@@ -87,7 +80,7 @@ static void open_interfaces(void)
 {
 	FILE *f = fopen("/proc/net/if_inet6", "re");
 
-	check(f && !fclose(f), "if_inet6");
+	must(f && !fclose(f), "if_inet6");
 }
 
 /* It is cancelled before the call. */
@@ -113,7 +106,7 @@ static pthread_t thread(void *(*fn)(void *arg), void *arg)
 {
 	pthread_t t;
 
-	check(!pthread_create(&t, NULL, fn, arg), "pthread_create");
+	must(!pthread_create(&t, NULL, fn, arg), "pthread_create");
 	pthread_barrier_wait(&begun);
 	return t;
 }
@@ -128,8 +121,8 @@ static void events(void)
 
 	for (i = 0; i < TIMES; i++) {
 		e = rdma_create_event_channel();
-		check(e && !rdma_create_id(e, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
-		check(!rdma_bind_addr(id, (struct sockaddr *)&any) && !rdma_listen(id, 1), "rdma_listen");
+		must(e && !rdma_create_id(e, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+		must(!rdma_bind_addr(id, (struct sockaddr *)&any) && !rdma_listen(id, 1), "rdma_listen");
 		t = thread(wait_for_event, e);
 		pthread_cancel(t);
 		pthread_join(t, NULL);
@@ -137,7 +130,7 @@ static void events(void)
 		rdma_destroy_event_channel(e);
 		before = i ? before : descriptors();
 	}
-	check(descriptors() == before, "descriptors are left");
+	must(descriptors() == before, "descriptors are left");
 }
 
 static void registrations(void)
@@ -145,14 +138,14 @@ static void registrations(void)
 	pthread_t t;
 	int i;
 
-	check(!!registered(), "ibv_reg_mr"); /* shared with the daemon, which other threads cannot begin */
+	must(!!registered(), "ibv_reg_mr"); /* shared with the daemon, which other threads cannot begin */
 	for (i = 0; i < TIMES; i++) {
 		t = thread(wait_for_registration, NULL);
 		pthread_cancel(t);
 		pthread_barrier_wait(&begun);
 		pthread_join(t, NULL);
 	}
-	check(!!registered(), "ibv_reg_mr");
+	must(!!registered(), "ibv_reg_mr");
 }
 
 static void completions(void)
@@ -161,7 +154,7 @@ static void completions(void)
 
 	pthread_cancel(t);
 	pthread_join(t, NULL);
-	check(!ibv_destroy_comp_channel(channel) && !!registered(), "ibv_destroy_comp_channel");
+	must(!ibv_destroy_comp_channel(channel) && !!registered(), "ibv_destroy_comp_channel");
 }
 
 static void addresses(void)
@@ -183,7 +176,7 @@ static void *read_events(void *events)
 {
 	struct rdma_cm_event *event;
 
-	check(rdma_get_cm_event(events, &event) && errno == EAGAIN, "rdma_get_cm_event");
+	must(rdma_get_cm_event(events, &event) && errno == EAGAIN, "rdma_get_cm_event");
 	pthread_barrier_wait(&begun);
 	while (!ended)
 		;
@@ -203,8 +196,8 @@ static void listen_on(struct rdma_event_channel *events)
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(7996) };
 	struct rdma_cm_id *id;
 
-	check(events && !rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
-	check(!rdma_bind_addr(id, (struct sockaddr *)&any) && !rdma_listen(id, 1), "rdma_listen");
+	must(events && !rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	must(!rdma_bind_addr(id, (struct sockaddr *)&any) && !rdma_listen(id, 1), "rdma_listen");
 }
 
 /* A thread that is cancelled in close() before it has closed the descriptor leaves that to others. */
@@ -214,7 +207,7 @@ static void close_of_channel(void)
 	pthread_t reader;
 
 	listen_on(events);
-	check(!fcntl(events->fd, F_SETFL, O_NONBLOCK), "O_NONBLOCK");
+	must(!fcntl(events->fd, F_SETFL, O_NONBLOCK), "O_NONBLOCK");
 	reader = thread(read_events, events);
 	pthread_join(thread(close_channel, events), NULL);
 	ended = 1;
@@ -235,10 +228,10 @@ int main(int argc, char **argv)
 
 	alarm(60); /* a lock that is not released */
 	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
-	check(!!context, "ibv_open_device");
+	must(!!context, "ibv_open_device");
 	pd = ibv_alloc_pd(context);
 	channel = ibv_create_comp_channel(context);
-	check(pd && channel, "ibv_alloc_pd");
+	must(pd && channel, "ibv_alloc_pd");
 	pthread_barrier_init(&begun, NULL, 2);
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (argc != 2 || strcmp(argv[1], kinds[i].name))

@@ -17,6 +17,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define PORT          4000
 #define BIG           200000
 #define REGION        100000
@@ -39,14 +41,6 @@ static struct message request, answer;
 static uint8_t region[REGION];
 static rds_rdma_cookie_t cookie; /* of the client's memory; received with the last message */
 static int fd;
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rds: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static uint8_t byte_at(uint32_t number, uint32_t i)
 {
@@ -104,7 +98,7 @@ static ssize_t receive(struct message *m, struct sockaddr_in *from, struct outco
 	struct rds_rdma_notify ended;
 	struct cmsghdr *c;
 
-	check(n >= 0, "recvmsg");
+	must(n >= 0, "recvmsg");
 	for (c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
 		if (c->cmsg_level == SOL_RDS && c->cmsg_type == RDS_CMSG_RDMA_STATUS) {
 			memcpy(&ended, CMSG_DATA(c), sizeof(ended));
@@ -136,7 +130,7 @@ static void send_with(struct message *m, struct sockaddr_in *to, int type, const
 		c->cmsg_len = CMSG_LEN(len);
 		memcpy(CMSG_DATA(c), args, len);
 	}
-	check(sendmsg(fd, &h, 0) == (ssize_t)size_of(m), "sendmsg");
+	must(sendmsg(fd, &h, 0) == (ssize_t)size_of(m), "sendmsg");
 }
 
 /*
@@ -166,7 +160,7 @@ static ssize_t serve_rdma(struct sockaddr_in *to)
 	send_with(&request, to, RDS_CMSG_RDMA_ARGS, &rdma, sizeof(rdma));
 	while (!out.ended && !n)
 		n = receive(&request, to, &out);
-	check(out.status == RDS_RDMA_SUCCESS, "the RDMA's status");
+	must(out.status == RDS_RDMA_SUCCESS, "the RDMA's status");
 	check_data(region, len, number, writes ? "the data that was written" : "the data that was read");
 	return n;
 }
@@ -208,8 +202,8 @@ static void request_once(struct sockaddr_in *to, uint32_t number)
 	if (request.kind == WRITE)
 		memset(region, 0, sizeof(region));
 	send_with(&request, to, RDS_CMSG_RDMA_MAP, request.kind == ECHO ? NULL : &mr, sizeof(mr));
-	check(receive(&answer, &from, NULL) == (ssize_t)size_of(&request), "the answer's length");
-	check(answer.number == number && answer.len == request.len, "the answer's number");
+	must(receive(&answer, &from, NULL) == (ssize_t)size_of(&request), "the answer's length");
+	must(answer.number == number && answer.len == request.len, "the answer's number");
 	check_data(request.kind == ECHO ? answer.data : region, request.len, number, "the data that came back");
 }
 
@@ -219,8 +213,8 @@ static void ping(struct sockaddr_in to)
 	struct sockaddr_in from;
 
 	to.sin_port = 0;
-	check(!sendto(fd, "", 0, 0, (struct sockaddr *)&to, sizeof(to)), "the ping");
-	check(!receive(&answer, &from, NULL) && !from.sin_port, "the pong");
+	must(!sendto(fd, "", 0, 0, (struct sockaddr *)&to, sizeof(to)), "the ping");
+	must(!receive(&answer, &from, NULL) && !from.sin_port, "the pong");
 	puts("pong");
 	fflush(stdout);
 }
@@ -236,14 +230,14 @@ int main(int argc, char **argv)
 		return 2;
 	me.sin_addr.s_addr = inet_addr(argv[2]);
 	fd = socket(PF_RDS, SOCK_SEQPACKET, 0);
-	check(fd >= 0, "socket");
-	check(!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), "SO_SNDBUF");
-	check(!bind(fd, (struct sockaddr *)&me, sizeof(me)), "bind");
+	must(fd >= 0, "socket");
+	must(!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), "SO_SNDBUF");
+	must(!bind(fd, (struct sockaddr *)&me, sizeof(me)), "bind");
 	puts("bound");
 	fflush(stdout);
 	if (!strcmp(argv[1], "server"))
 		serve();
-	check(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), "SO_RCVTIMEO");
+	must(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), "SO_RCVTIMEO");
 	to.sin_addr.s_addr = inet_addr(argv[3]);
 	ping(to);
 	for (n = 0; n % 18 || access(argv[4], F_OK); n++)
