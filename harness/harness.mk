@@ -2,7 +2,7 @@
 # The bench's peer, and four hostile programs: one in host mode, two in a guest's place, and one in a guest, which has no libraries for it.
 $(eval $(call module,harness/bench,))
 HELPERS += $O/hostile
-$O/hostile: harness/hostile/hostile_main.c emu/host/proto.h
+$O/hostile: harness/hostile/hostile_main.c harness/hostile/draw.h emu/host/proto.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -O1 -g $(WARNINGS) -o $@ $<
 HELPERS += $O/hostile-guest

@@ -6,8 +6,6 @@
 #include "emu/daemon/daemon.h"
 #include "emu/lib/option.h"
 
-#define USAGE 2
-
 static void options_usage(void)
 {
 	puts("usage: muslin up [--name FABRIC] [OPTION...] [TOPOLOGY]\n"
@@ -28,17 +26,6 @@ static void options_usage(void)
 	     "  --qos, --apm                 program VL tables; connections of rdma_cm load alternate paths");
 }
 
-static u64 options_number(const char *option, const char *text, u64 min, u64 max)
-{
-	u64 v;
-
-	if (option_number(text, min, max, &v))
-		return v;
-	fprintf(stderr, "muslin: --%s %s: not a number from %llu to %llu\n", option, text, (unsigned long long)min,
-		(unsigned long long)max);
-	exit(USAGE);
-}
-
 /* "1/4": the second of four daemons. */
 static void options_shard(struct daemon_options *opt, const char *text)
 {
@@ -48,7 +35,7 @@ static void options_shard(struct daemon_options *opt, const char *text)
 	    opt->shards <= FABRIC_SHARDS_MAX)
 		return;
 	fprintf(stderr, "muslin: --shard %s: not like 0/2, of up to %d\n", text, FABRIC_SHARDS_MAX);
-	exit(USAGE);
+	exit(OPTION_USAGE);
 }
 
 enum option_id {
@@ -103,18 +90,18 @@ static void options_parse_option(struct daemon_options *opt, int id)
 	case OPT_NAME:
 		if (!*optarg) {
 			fputs("muslin: --name: missing FABRIC\n", stderr);
-			exit(USAGE);
+			exit(OPTION_USAGE);
 		}
 		opt->name = optarg;
 		break;
 	case OPT_SEED:
-		opt->seed = options_number("seed", optarg, 0, UINT64_MAX);
+		opt->seed = option_number("muslin", "--seed", 0, UINT64_MAX);
 		break;
 	case OPT_FOREGROUND:
 		opt->foreground = true;
 		break;
 	case OPT_HOLD:
-		opt->hold = (int)options_number("hold", optarg, 0, 1 << 20);
+		opt->hold = (int)option_number("muslin", "--hold", 0, 1 << 20);
 		break;
 	case OPT_NO_SM:
 		opt->no_sm = true;
@@ -129,7 +116,7 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->routing = optarg;
 		break;
 	case OPT_LMC:
-		opt->lmc = (u8)options_number("lmc", optarg, 0, 7);
+		opt->lmc = (u8)option_number("muslin", "--lmc", 0, 7);
 		break;
 	case OPT_KEEP_LIDS:
 		opt->keep_lids = true;
@@ -138,10 +125,10 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->lfts = realpath(optarg, NULL) ?: optarg;
 		break;
 	case OPT_PACKET_LIFE:
-		opt->packet_life = (u8)options_number("packet-life", optarg, 1, 31);
+		opt->packet_life = (u8)option_number("muslin", "--packet-life", 1, 31);
 		break;
 	case OPT_PRIORITY:
-		opt->priority = (u8)options_number("priority", optarg, 0, 15);
+		opt->priority = (u8)option_number("muslin", "--priority", 0, 15);
 		break;
 	case OPT_QOS:
 		opt->qos = true;
@@ -150,7 +137,7 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->apm = true;
 		break;
 	case OPT_SUBNET_PREFIX:
-		opt->subnet_prefix = options_number("subnet-prefix", optarg, 0, UINT64_MAX);
+		opt->subnet_prefix = option_number("muslin", "--subnet-prefix", 0, UINT64_MAX);
 		break;
 	case OPT_SHARD:
 		options_shard(opt, optarg);
@@ -165,7 +152,7 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		puts("muslind " MUSLIN_VERSION);
 		exit(0);
 	default: /* getopt_long() has said why */
-		exit(USAGE);
+		exit(OPTION_USAGE);
 	}
 }
 
@@ -177,7 +164,7 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 
 	if (unknown) {
 		fprintf(stderr, "muslin: %s: no such option; `muslin up --help` lists them\n", unknown);
-		exit(USAGE);
+		exit(OPTION_USAGE);
 	}
 	opt->name = name && *name ? name : "default";
 	opt->seed = 1;
@@ -195,5 +182,5 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 		fputs("muslin: --join needs a topology, with lines \"shard\" as in muslin-topology(5)\n", stderr);
 	else
 		return;
-	exit(USAGE);
+	exit(OPTION_USAGE);
 }

@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emu/lib/types.h"
+
+#define OPTION_USAGE 2 /* exit status of wrong usage */
 
 /* The first argument that begins with "--" and is not exactly one of @options
  * (terminated by a NULL name); NULL: none. */
@@ -35,14 +38,22 @@ static inline const char *option_unknown(int argc, char **argv, const struct opt
 	return NULL;
 }
 
-/* The argument @text is a number from @min to @max, with the base that C would give it. */
-static inline bool option_number(const char *text, u64 min, u64 max, u64 *v)
+/*
+ * The argument of @option: optarg, a number from @min to @max with the base that C would give it; else the program ends
+ * with a message and OPTION_USAGE.
+ */
+static inline u64 option_number(const char *program, const char *option, u64 min, u64 max)
 {
 	char *end;
+	u64 v;
 
 	errno = 0;
-	*v = strtoull(text, &end, 0);
-	return !errno && *text && *text != '-' && !*end && *v >= min && *v <= max;
+	v = strtoull(optarg, &end, 0);
+	if (!errno && *optarg && *optarg != '-' && !*end && v >= min && v <= max)
+		return v;
+	fprintf(stderr, "%s: %s %s: not a number from %llu to %llu\n", program, option, optarg, (unsigned long long)min,
+		(unsigned long long)max);
+	exit(OPTION_USAGE);
 }
 
 #endif

@@ -16,7 +16,6 @@
 #include "emu/wire/smp.h"
 #include "sm/partition.h"
 
-#define USAGE          2
 #define BRING_UP_LEAST 10.0 /* seconds */
 
 struct sim_options {
@@ -62,7 +61,7 @@ static void usage(void)
 static void refuse(const char *option, const char *value, const char *wanted)
 {
 	fprintf(stderr, "muslin-sim: --%s %s: %s\n", option, value, wanted);
-	exit(USAGE);
+	exit(OPTION_USAGE);
 }
 
 static double number(const char *option, double least, double most)
@@ -268,7 +267,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 		usage();
 		break;
 	case '?': /* getopt_long() has said why */
-		exit(USAGE);
+		exit(OPTION_USAGE);
 	default:
 		take_traffic_option(&s->traffic, id);
 	}
@@ -281,7 +280,7 @@ static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 
 	if (unknown) {
 		fprintf(stderr, "muslin-sim: %s: no such option; `muslin-sim --help` lists them\n", unknown);
-		exit(USAGE);
+		exit(OPTION_USAGE);
 	}
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		take_option(s, o, id);

@@ -12,21 +12,15 @@
 
 #include "emu/connectx/driver.h"
 #include "emu/lib/clock.h"
+#include "harness/hostile/draw.h"
 
 #define QPS     4
 #define MESSAGE 1000
 
-static u64 state; /* of draw() */
 static u32 wrong, qpn[QPS];
 
 static void driver_limit(void); /* may replace the key of all memory */
 static void driver_kick(void);  /* the doorbell of commands alone */
-
-static u32 draw(void)
-{
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (u32)(state >> 33);
-}
 
 static void must(int status, const char *what)
 {

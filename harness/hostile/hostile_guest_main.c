@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "emu/virtio/fixture.h"
+#include "harness/hostile/draw.h"
 
 #define WILD_NS  1500000000ull
 #define CQ_AT    0x20000
@@ -20,14 +21,7 @@
 
 static struct guest g; /* only the front end is used */
 static const char *socket_path;
-static u64 state;
 static u32 wrong, pd, key, cq, qp[QPS];
-
-static u32 draw(void)
-{
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (u32)(state >> 33);
-}
 
 static void fail(const char *what, int err)
 {

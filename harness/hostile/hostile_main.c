@@ -22,17 +22,11 @@
 
 #include "emu/host/proto.h"
 #include "emu/lib/rights.h"
+#include "harness/hostile/draw.h"
 
 #define WILD_NS 1500000000ull
 
-static uint64_t state;
 static unsigned int wrong;
-
-static uint32_t draw(void)
-{
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)(state >> 33);
-}
 
 static uint64_t clock_ns(void)
 {

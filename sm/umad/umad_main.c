@@ -27,7 +27,6 @@
 #define PENDING_HASH 4096
 #define MESSAGE_MAX  (4u << 20) /* longest RMPP request to the SA */
 #define TICK_MS      200
-#define USAGE        2
 
 enum agent {
 	AGENT_LID,
@@ -446,17 +445,6 @@ static void options_usage(FILE *out)
 	      out);
 }
 
-static u64 options_number(const char *option, const char *text, u64 min, u64 max)
-{
-	u64 v;
-
-	if (option_number(text, min, max, &v))
-		return v;
-	fprintf(stderr, "muslin-sm: %s %s: not a number from %llu to %llu\n", option, text, (unsigned long long)min,
-		(unsigned long long)max);
-	exit(USAGE);
-}
-
 struct options {
 	u64 guid;
 	const char *partitions;
@@ -489,10 +477,10 @@ static void options_parse_option(struct options *o, int id)
 {
 	switch (id) {
 	case 'g':
-		o->guid = options_number("-g", optarg, 1, UINT64_MAX);
+		o->guid = option_number("muslin-sm", "-g", 1, UINT64_MAX);
 		break;
 	case 'p':
-		o->cfg.priority = (u8)options_number("-p", optarg, 0, 15);
+		o->cfg.priority = (u8)option_number("muslin-sm", "-p", 0, 15);
 		break;
 	case 'P':
 		o->partitions = optarg;
@@ -501,16 +489,16 @@ static void options_parse_option(struct options *o, int id)
 		o->cfg.routing = optarg;
 		break;
 	case 's':
-		o->cfg.sweep_ms = (u32)options_number("-s", optarg, 1, 86400) * 1000;
+		o->cfg.sweep_ms = (u32)option_number("muslin-sm", "-s", 1, 86400) * 1000;
 		break;
 	case 't':
-		o->cfg.timeout_ms = (u32)options_number("-t", optarg, 1, 60000);
+		o->cfg.timeout_ms = (u32)option_number("muslin-sm", "-t", 1, 60000);
 		break;
 	case 'r':
-		o->cfg.retries = (u32)options_number("-r", optarg, 1, 100);
+		o->cfg.retries = (u32)option_number("muslin-sm", "-r", 1, 100);
 		break;
 	case OPT_LMC:
-		o->cfg.lmc = (u8)options_number("--lmc", optarg, 0, 7);
+		o->cfg.lmc = (u8)option_number("muslin-sm", "--lmc", 0, 7);
 		break;
 	case OPT_QOS:
 		o->cfg.qos = true;
@@ -526,7 +514,7 @@ static void options_parse_option(struct options *o, int id)
 		exit(0);
 	default:
 		options_usage(stderr);
-		exit(USAGE);
+		exit(OPTION_USAGE);
 	}
 }
 
@@ -543,7 +531,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 	if (!unknown && optind == argc)
 		return;
 	options_usage(stderr);
-	exit(USAGE);
+	exit(OPTION_USAGE);
 }
 
 static struct sm *make_sm(struct port *p, struct options *o)
