@@ -90,7 +90,7 @@ static u64 vl_head_deadline(const struct fabric_port *out, u8 vl)
 	if (out->hoq_life <= FABRIC_NO_LIMIT)
 		when = p->queued + wire_timeout_ns(out->hoq_life);
 	if (life <= FABRIC_NO_LIMIT)
-		when = min(when, p->born + wire_timeout_ns(life));
+		when = min(when, p->entered + wire_timeout_ns(life));
 	return when;
 }
 
@@ -119,7 +119,7 @@ void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl)
 		v->stalled &= ~BIT(vl);
 		v->hoq_drops[vl] = 0;
 	}
-	p->born = p->queued = now;
+	p->entered = p->queued = now;
 	if (!v->active) {
 		if (!v->blocked)
 			v->wait_since = now;

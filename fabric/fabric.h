@@ -273,8 +273,8 @@ enum fabric_capture_of {
  */
 int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, enum fabric_capture_of of, char *err,
 			  size_t err_len);
-int fabric_capture_add(struct fabric_capture *c,
-		       struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in this capture already) */
+/* 0, -ENOMEM, -EBUSY (in this capture already) */
+int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p);
 /*
  * Adds an Ethernet interface "NODE:NUM", whose frames the caller passes to fabric_capture_frame(). Returns its number,
  * or -ENOMEM.

@@ -121,8 +121,8 @@ struct fabric_node {
 	struct fabric_port *ports; /* [0..nports] */
 	struct fabric_switch *sw;
 	struct list traps;
-	struct fabric_port
-		*only; /* node of another daemon: the port at the end of the trunk; NULL: a node of this one */
+	/* Node of another daemon: the port at the end of the trunk; NULL: a node of this one. */
+	struct fabric_port *only;
 	char name[FABRIC_NAME_MAX];
 	char desc[NODEDESC_SIZE];
 };
@@ -363,8 +363,8 @@ bool fabric_smi_step(struct fabric_node *n, struct fabric_port *in, struct wire_
 void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct wire_packet *pkt, bool credits_held);
 
 /* sma.c, sma_port.c, sma_table.c */
-void fabric_sma_run_downs(
-	struct fabric *f); /* applies PortState=Down of Set(PortInfo), deferred until the response has left */
+/* Applies PortState=Down of Set(PortInfo), deferred until the response has left. */
+void fabric_sma_run_downs(struct fabric *f);
 struct fabric_sma {
 	struct fabric_node *n;
 	struct fabric_port *in;   /* ingress port: LocalPortNum */
@@ -397,8 +397,8 @@ void fabric_trap_mkey(struct fabric_port *self, const u8 *mad, u16 slid);
 void fabric_trap_key(struct fabric_port *self, const struct wire_port_violation *v);
 void fabric_trap_switch_pkey(struct fabric_port *at, const struct wire_packet *p);
 void fabric_trap_port(struct fabric_port *p, u16 trap); /* 129 - 131 */
-struct fabric_port *fabric_trap_sender(struct fabric_node *n,
-				       u64 tid); /* of a trap that is not repressed; NULL: none */
+/* The sender of a trap that is not repressed; NULL: none. */
+struct fabric_port *fabric_trap_sender(struct fabric_node *n, u64 tid);
 void fabric_trap_end(struct fabric_node *n, u64 tid);
 void fabric_trap_fini(struct fabric_node *n);
 

@@ -136,8 +136,8 @@ int fabric_topology_carrier(const struct fabric_topology *t, u32 own, u32 to, st
 int fabric_topology_merge(struct fabric_topology *const *t, const char *const *file, u32 n, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL: out of memory. */
 struct fabric_topology *fabric_topology_default(void);
-u64 fabric_topology_port_guid(const struct fabric_topology_node *n,
-			      u32 num); /* of a port of a CA, or port 0 of a switch */
+/* Of a port of a CA, or port 0 of a switch. */
+u64 fabric_topology_port_guid(const struct fabric_topology_node *n, u32 num);
 /* Sets keep_lids. Returns the highest LMC of the file's ports, or -ENOENT if the file gives no LIDs. */
 int fabric_topology_keep_lids(struct fabric_topology *t);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is ignored */

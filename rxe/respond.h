@@ -45,8 +45,7 @@ void rxe_resp_late(struct rxe_qp *rq, u32 psn);
 /* resource.c: a request with the expected PSN. False: it failed, or is to be retransmitted. */
 bool rxe_resource_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn);
 bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn);
-void rxe_resource_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op,
-			    u32 psn);                 /* a duplicate */
+void rxe_resource_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn);
 bool rxe_resource_pending(const struct rxe_qp *rq);   /* responses are to be sent, before any ACK */
 void rxe_resource_cancel(struct rxe_qp *rq, u32 psn); /* cancels pending responses from @psn on */
 void rxe_resource_reset(struct rxe_qp *rq);

@@ -323,8 +323,8 @@ void rxe_cwnd_lost(struct rxe_qp *rq);
 /* Has an earlier packet of the flight reported the loss that the response with @psn reports? Records @psn. */
 bool rxe_cwnd_loss_known(struct rxe_qp *rq, u32 psn);
 u64 rxe_cwnd_timeout(const struct rxe_qp *rq);
-bool rxe_cwnd_timeout_counts(
-	const struct rxe_qp *rq);               /* the full local ACK timeout has expired: a retry now is counted */
+/* The full local ACK timeout has expired: a retry now is counted. */
+bool rxe_cwnd_timeout_counts(const struct rxe_qp *rq);
 bool rxe_cwnd_timeout_early(struct rxe_qp *rq); /* the expired time-out was an early one: not counted as a retry */
 bool rxe_cwnd_timeout_late(struct rxe_qp *rq, u64 late_ns); /* the early time-out ran late, and begins once more */
 

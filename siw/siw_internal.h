@@ -260,8 +260,8 @@ static inline int siw_fd_add(struct siw *siw, struct loop_fd *fd, u32 events)
 
 /* conn.c */
 extern const struct hca_iw_ops siw_conn_ops;
-void siw_conns_watch(struct siw *siw,
-		     bool on);         /* descriptors of listeners and of connections that are being established */
+/* Descriptors of listeners and of connections that are being established. */
+void siw_conns_watch(struct siw *siw, bool on);
 void siw_conns_reset(struct siw *siw); /* connections that are being established */
 void siw_conns_destroy(struct siw *siw);
 

@@ -181,8 +181,8 @@ json_t *daemon_untrace_command(void *arg, struct ctl_client *c, const json_t *re
  * shard.c: daemons that share a topology. With --shards the first one has the fabric's name, the others are NAME.1,
  * NAME.2...; with --join each is a fabric of its machine.
  */
-int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err,
-			size_t err_len); /* as rundir_open() */
+/* As rundir_open(). */
+int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err, size_t err_len);
 /* Reduces @topo to the part of this daemon. 0, or -errno and a message in @err. */
 int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len);
 int daemon_shard_whole(struct daemon *d);              /* so that faults find nodes of the others. 0 or -ENOMEM */

@@ -28,8 +28,8 @@ struct hca_qp {
 	bool flush_deferred; /* set by the transport: earlier completions are pending, the flush must wait for them */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
-	struct hca_qp_attr
-		attr;         /* as modified; transport->query gives live values (state, sq_psn, path_mig_state...) */
+	/* As modified; the transport's query() gives the present values (state, sq_psn, path_mig_state...). */
+	struct hca_qp_attr attr;
 	struct list in_error; /* on the context's list while in ERR: receives posted later are flushed */
 	struct hca_counter_set *counters; /* NULL: none */
 	void *transport;                  /* private to the transport */

@@ -299,7 +299,6 @@ static inline void hca_dma_order(void)
  * are checked. The context's hca_dma_ops must never return -EAGAIN. 0, or -EFAULT: a key does not permit it, the memory
  * cannot be reached, or the list is shorter.
  */
-struct hca_sge;
 int hca_sge_copy(struct hca_ctx *ctx, u32 pdn, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len,
 		 bool write);
 
@@ -510,11 +509,12 @@ struct hca_srq_attr {
 };
 int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
 		   void *fe, u32 *srqn);
-int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit); /* arms the limit event; the front end counts posts: */
+/* Arms the limit event, for which the function of hca_srq_set_level() counts the posted receives. */
+int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit);
 /* What the front end's queue has room for; -EINVAL: less than the limit. */
 int hca_srq_set_max_wr(struct hca_ctx *ctx, u32 srqn, u32 max_wr);
 int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
-/* Sets the front end's function that returns how many receives are posted, for limit events. */
+/* Sets the front end's function that returns how many receives are posted. */
 void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe));
 /*
  * The front end cannot read the SRQ's queue: HCA_EVENT_SRQ_ERR, once, and each QP that needs one of its receives from now

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of addresses HOST:PORT. */
 #include <string.h>
 
 #include "emu/lib/host_port.h"

@@ -360,7 +360,7 @@ bool wire_match_test(const struct wire_match *m, const struct wire_packet *p)
 	return packet_test(m, m->given, p);
 }
 
-/* The RoCE packet in the frame, with a borrowed payload; its ICRC is not checked. False: there is none. */
+/* The RoCE packet in the frame, whose payload is that of the frame; its ICRC is not checked. False: there is none. */
 static bool frame_peek(struct wire_packet *p, const u8 *frame, u32 len)
 {
 	struct wire_roce r = { .ttl = 0 };

@@ -55,14 +55,14 @@ struct wire_packet {
 	u32 len;
 	u16 hdr_len;
 	u8 has_lrh;
-	u8 grh_off; /* offset of the GRH in hdr, 0: none (with LRH it is 8; without LRH see rxe) */
+	u8 grh_off; /* offset of the GRH in hdr, 0: none; it is behind the LRH's bytes, also without LRH */
 	u8 bth_off; /* offset of the BTH in hdr */
 	u8 vl;      /* the VL of the present link; equals the LRH's */
 	u8 flags;
 	u8 in_port; /* for the link layer: ingress port of the node */
 	struct wire_l2 l2;
-	u64 born;   /* ns of the loop clock at which it entered the fabric (packet lifetime, 18.2.5.4) */
-	u64 queued; /* ns at which it reached the head of its queue (HOQLife) or entered it */
+	u64 entered; /* ns of the loop's clock at which it entered the present output queue (LifeTimeValue, 18.2.5.4) */
+	u64 queued;  /* ns at which it reached the head of that queue (HOQLife), or entered it */
 	u64 tail; /* ps at which its last byte has arrived at the present port, on links with rates (fabric/timing.c) */
 	u8 hdr[WIRE_HDR_MAX];
 };
@@ -71,7 +71,7 @@ struct wire_packet {
 struct wire_packet *wire_packet_alloc(void);
 /* Frees the packet and its reference to the payload. */
 void wire_packet_free(struct wire_packet *p);
-/* Replaces a borrowed payload by a copy. False if out of memory. */
+/* Replaces a zero-copy payload by a copy. False if out of memory. */
 bool wire_packet_own(struct wire_packet *p);
 /* Replaces any payload by a copy in an unshared buffer of the same length. False if out of memory. */
 bool wire_packet_unshare(struct wire_packet *p);

@@ -209,8 +209,7 @@ static void take_traffic_option(struct sim_traffic *t, int id)
 		if (sim_traffic_parse(t, optarg))
 			refuse("pattern", optarg,
 			       "expected random, shift:N, all-to-all, permutation, incast[:HOST,...], "
-			       "hotspot:P%[:HOST,...] "
-			       "or file:PATH");
+			       "hotspot:P%[:HOST,...] or file:PATH");
 	}
 }
 

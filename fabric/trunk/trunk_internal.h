@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the trunk room: messages of a connection, and its trunks, listeners and connections. */
+/* Trunks: messages of a connection, and declarations by the file that implements them. */
 #ifndef MUSLIN_TRUNK_INTERNAL_H
 #define MUSLIN_TRUNK_INTERNAL_H
 
