@@ -222,7 +222,6 @@ static inline struct wire_packet *test_packet(u16 slid, u16 dlid, u8 sl, u32 len
 {
 	struct wire_packet *p = wire_packet_alloc();
 
-	p->has_lrh = 1;
 	p->bth_off = sizeof(struct wire_lrh);
 	p->hdr_len = p->bth_off + sizeof(struct wire_bth);
 	if (len) {

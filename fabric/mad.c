@@ -36,7 +36,6 @@ struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn)
 	p->buf = b;
 	p->data = b->data;
 	p->len = MAD_SIZE;
-	p->has_lrh = 1;
 	p->bth_off = sizeof(struct wire_lrh);
 	p->hdr_len = p->bth_off + sizeof(struct wire_bth) + sizeof(struct wire_deth);
 	p->vl = qpn == MAD_QPN_SMI ? WIRE_VL_MGMT : 0;

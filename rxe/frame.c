@@ -33,7 +33,6 @@ struct wire_packet *rxe_frame_to(struct hca_qp *qp, const struct hca_av *av, u32
 
 	if (!p)
 		return NULL;
-	p->has_lrh = 1;
 	p->grh_off = av->grh ? 8 : 0;
 	p->bth_off = av->grh ? 48 : 8;
 	p->hdr_len = p->bth_off + op->hdr_len;

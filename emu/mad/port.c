@@ -77,7 +77,6 @@ static struct wire_packet *port_build(struct mad_port *mp, u8 qpn, const u8 *mad
 	p->buf = buf;
 	p->data = buf->data;
 	p->len = MAD_SIZE;
-	p->has_lrh = 1;
 	p->hdr_len = 8;
 	if (to->grh) {
 		put_grh(p, mp->wire, to);
@@ -225,12 +224,10 @@ static void get_addr(const struct mad_port *mp, const struct wire_packet *p, str
 	memset(a, 0, sizeof(*a));
 	a->qpn = wire_deth_src_qp(deth);
 	a->qkey = wire_deth_qkey(deth);
-	if (p->has_lrh) {
-		a->lid = wire_lrh_slid(lrh);
-		a->sl = wire_lrh_sl(lrh);
-		if (wire_lid_is_unicast(wire_lrh_dlid(lrh)))
-			a->path_bits = wire_lrh_dlid(lrh) & (BIT(mp->wire->attr.lmc) - 1);
-	}
+	a->lid = wire_lrh_slid(lrh);
+	a->sl = wire_lrh_sl(lrh);
+	if (wire_lid_is_unicast(wire_lrh_dlid(lrh)))
+		a->path_bits = wire_lrh_dlid(lrh) & (BIT(mp->wire->attr.lmc) - 1);
 	if (!p->grh_off)
 		return;
 	a->grh = true;

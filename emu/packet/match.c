@@ -269,8 +269,6 @@ static bool pcap_test(const struct wire_match *m, const struct wire_packet *p)
 	u32 len = wire_packet_link_len(p) + WIRE_VCRC_LEN, n = min(len, m->reach);
 	struct pcap_pkthdr h = { .caplen = n, .len = len };
 
-	if (!p->has_lrh)
-		return false;
 	wire_packet_serialize_start(p, bytes, n);
 	return pcap_offline_filter(m->program, &h, bytes);
 }

@@ -144,7 +144,6 @@ bool wire_packet_parse_bth(struct wire_packet *p, const void *src, u32 at, u32 l
 	op = wire_opcode(bth->opcode);
 	if (!op || wire_bth_tver(bth) || len < op->hdr_len + tail)
 		return false;
-	p->has_lrh = 1;
 	p->bth_off = (u8)at;
 	p->hdr_len = (u16)(at + op->hdr_len);
 	body = len - op->hdr_len - tail;

@@ -44,8 +44,8 @@ enum wire_packet_flags {
 };
 
 /*
- * hdr[] has LRH (if has_lrh), GRH (if grh_off), BTH and the extended transport headers, contiguously. CRCs are not
- * stored. The payload is @len bytes at @data, within @buf (NULL: len is 0, or WIRE_PKT_ZCOPY). Pad bytes according to
+ * hdr[] has LRH, GRH (if grh_off), BTH and the extended transport headers, contiguously. Packets of RoCE have an LRH with
+ * LIDs 0 and a GRH, from and to which their link converts. CRCs are not stored. The payload is @len bytes at @data, within @buf (NULL: len is 0, or WIRE_PKT_ZCOPY). Pad bytes according to
  * the BTH's pad count follow on the wire and are zero; @len does not include them.
  */
 struct wire_packet {
@@ -54,8 +54,7 @@ struct wire_packet {
 	const u8 *data;
 	u32 len;
 	u16 hdr_len;
-	u8 has_lrh;
-	u8 grh_off; /* offset of the GRH in hdr, 0: none; it is behind the LRH's bytes, also without LRH */
+	u8 grh_off; /* offset of the GRH in hdr, 0: none */
 	u8 bth_off; /* offset of the BTH in hdr */
 	u8 vl;      /* the VL of the present link; equals the LRH's */
 	u8 flags;
@@ -99,9 +98,7 @@ static inline u32 wire_packet_link_len(const struct wire_packet *p)
  * (corrupted if flags say so). Returns the length, or -ENOSPC.
  */
 int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size);
-/*
- * Writes the first @n of these bytes, at most all; @p has an LRH. Computes the CRCs only if bytes of them are written.
- */
+/* Writes the first @n of these bytes, at most all. Computes the CRCs only if bytes of them are written. */
 void wire_packet_serialize_start(const struct wire_packet *p, u8 *dst, u32 n);
 u16 wire_vcrc(const u8 *data, u32 len); /* of LRH to ICRC */
 /*
@@ -118,7 +115,7 @@ struct wire_packet *wire_packet_parse_shared(const u8 *hdr, const u8 *src, u32 l
 /* Number of allocated packets and buffers: a leak check for tests. */
 u32 wire_packet_live(void);
 
-/* ICRC (7.8.1) over the invariant bytes, and VCRC (7.8.2); @p must have an LRH. */
+/* ICRC (7.8.1) over the invariant bytes. */
 u32 wire_packet_icrc(const struct wire_packet *p);
 
 #endif

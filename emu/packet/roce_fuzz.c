@@ -20,7 +20,7 @@ static void same(const struct wire_packet *p, const u8 *data, u32 size)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	struct wire_packet *p, draft = { .has_lrh = 1 };
+	struct wire_packet *p, draft = { 0 };
 	struct wire_buf *buf;
 	u8 tail[WIRE_ROCE_TAIL_MAX];
 

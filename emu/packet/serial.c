@@ -12,13 +12,12 @@
 static void mask_variant(const struct wire_packet *p, u8 *hdr)
 {
 	memcpy(hdr, p->hdr, p->hdr_len);
-	if (p->has_lrh)
-		hdr[0] |= 0xf0; /* VL */
+	hdr[0] |= 0xf0; /* VL */
 	if (p->grh_off) {
 		u8 *grh = hdr + p->grh_off;
 
-		memset(hdr, 0xff, p->has_lrh ? sizeof(struct wire_lrh) : 0); /* routers change it */
-		grh[0] |= 0x0f;                                              /* TClass, FlowLabel */
+		memset(hdr, 0xff, sizeof(struct wire_lrh)); /* routers change it */
+		grh[0] |= 0x0f;                             /* TClass, FlowLabel */
 		grh[1] = grh[2] = grh[3] = 0xff;
 		grh[7] = 0xff; /* HopLmt */
 	}
@@ -43,7 +42,7 @@ int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size)
 	u32 len = wire_packet_link_len(p), pad = -p->len & 3, at = p->hdr_len, crc;
 	u16 v;
 
-	if (size < len + WIRE_VCRC_LEN || !p->has_lrh)
+	if (size < len + WIRE_VCRC_LEN)
 		return -ENOSPC;
 	memcpy(dst, p->hdr, at);
 	if (p->len)

@@ -99,7 +99,6 @@ static void test_grh(void)
 	memset(p->buf->data, 0x5a, 33);
 	p->data = p->buf->data;
 	p->len = 33;
-	p->has_lrh = 1;
 	p->grh_off = 8;
 	p->bth_off = 48;
 	p->hdr_len = 68;

@@ -5,15 +5,16 @@
 
 struct wire_port_violation wire_port_violation_of(const struct wire_packet *p, bool qkey, u32 key)
 {
-	struct wire_port_violation v = { .qkey = qkey, .key = key, .dqp = wire_bth_qpn(wire_packet_bth(p)) };
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	struct wire_port_violation v = {
+		.qkey = qkey,
+		.key = key,
+		.sl = wire_lrh_sl(lrh),
+		.slid = wire_lrh_slid(lrh),
+		.dlid = wire_lrh_dlid(lrh),
+		.dqp = wire_bth_qpn(wire_packet_bth(p)),
+	};
 
-	if (p->has_lrh) {
-		const struct wire_lrh *lrh = wire_packet_lrh(p);
-
-		v.sl = wire_lrh_sl(lrh);
-		v.slid = wire_lrh_slid(lrh);
-		v.dlid = wire_lrh_dlid(lrh);
-	}
 	if (p->grh_off) {
 		const struct wire_grh *grh = wire_packet_grh(p);
 

@@ -120,7 +120,6 @@ static struct wire_packet *packet(struct sim_host *h, const struct sim_waiting *
 	memcpy(p->buf->data, &m, sizeof(m));
 	p->data = p->buf->data;
 	p->len = w->size;
-	p->has_lrh = 1;
 	p->bth_off = sizeof(struct wire_lrh);
 	p->hdr_len = (u16)(p->bth_off + sizeof(struct wire_bth));
 	wire_lrh_fill(wire_packet_lrh(p), 0, w->sl, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);

@@ -67,7 +67,6 @@ static void receive_mad(struct guest *g, u8 version, u16 vlan)
 	w->dma.sge[0] = (struct rxe_sge){ .addr = FRONT_DATA, .length = 512, .lkey = g->lkey };
 	rq->producer_index = (rq->producer_index + 1) & 3;
 	memset(p->hdr, 0, sizeof(p->hdr));
-	p->has_lrh = 1;
 	p->grh_off = 8;
 	p->bth_off = 48;
 	p->hdr_len = 48 + sizeof(*bth) + sizeof(struct wire_deth);

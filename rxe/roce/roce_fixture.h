@@ -169,7 +169,6 @@ static int frame_of(const struct sent *s, u16 id, u8 *frame, u32 size)
 
 	r.sport = s->stranger ? stranger_sport : peer_sport;
 	p->flags = s->flags;
-	p->has_lrh = 1;
 	p->bth_off = 48;
 	p->hdr_len = 48 + op->hdr_len;
 	p->buf = wire_buf_alloc(s->len ? s->len : 1);

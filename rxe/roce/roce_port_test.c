@@ -653,7 +653,6 @@ static void test_port(void)
 	smp.qpn = 1 << 24; /* QP0, of 24 bits */
 	send_packet(&smp);
 	row(60, "a packet for QP0 is dropped", roce_port_counter(port, ROCE_CTR_REFUSED) == before + 1);
-	p->has_lrh = 1;
 	p->bth_off = 8;
 	p->hdr_len = 20;
 	before = roce_port_counter(port, ROCE_CTR_UNROUTED);
