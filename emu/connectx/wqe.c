@@ -88,7 +88,7 @@ struct cursor {
 	u32 left;
 };
 
-static const void *take(struct cursor *c, u32 n)
+static const void *cursor_take(struct cursor *c, u32 n)
 {
 	const void *p = c->at;
 
@@ -144,7 +144,7 @@ int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 static int decode_datagram(const struct cx_qp *qp, struct cursor *c, struct hca_send_wr *wr)
 {
 	const struct connectx *d = cx_of(qp->qp.verbs);
-	const struct datagram_seg *s = take(c, sizeof(*s));
+	const struct datagram_seg *s = cursor_take(c, sizeof(*s));
 	u32 grh;
 
 	if (!s || !(be32_to_cpu(s->qpn) & EXTENDED_AV))
@@ -176,7 +176,7 @@ static int decode_offload(const struct cx_qp *qp, struct cursor *c, u8 op, struc
 
 	if (!qp->offload)
 		return op == CX_OP_LSO ? -EINVAL : 0;
-	if (!take(c, DS) || !(s = take(c, sizeof(*s))))
+	if (!cursor_take(c, DS) || !(s = cursor_take(c, sizeof(*s))))
 		return -EINVAL;
 	if ((s->checksums & CHECKSUMS) == CHECKSUMS)
 		wr->flags |= HCA_SEND_IP_CSUM;
@@ -187,7 +187,7 @@ static int decode_offload(const struct cx_qp *qp, struct cursor *c, u8 op, struc
 	if (len < sizeof(s->header) || len > HCA_MAX_INLINE || rest > c->left || !s->mss)
 		return -EINVAL;
 	memcpy(wr->inline_data, s->header, len); /* they continue after the segment */
-	take(c, rest);
+	cursor_take(c, rest);
 	wr->lso_mss = be16_to_cpu(s->mss);
 	wr->lso_hdr_len = (u16)len;
 	return 0;
@@ -210,10 +210,10 @@ static int decode_data(struct cursor *c, struct hca_send_wr *wr)
 			memcpy(wr->inline_data + wr->inline_len, c->at + 4, n);
 			wr->inline_len += n;
 			wr->flags |= HCA_SEND_INLINE;
-			take(c, whole);
+			cursor_take(c, whole);
 			continue;
 		}
-		take(c, DS);
+		cursor_take(c, DS);
 		if (!bytes)
 			continue;
 		if (wr->num_sge == HCA_MAX_SGE)
@@ -225,7 +225,7 @@ static int decode_data(struct cursor *c, struct hca_send_wr *wr)
 
 static int decode_remote(struct cursor *c, bool atomic, u8 opcode, struct hca_send_wr *wr)
 {
-	const struct remote_seg *r = take(c, sizeof(*r));
+	const struct remote_seg *r = cursor_take(c, sizeof(*r));
 	const struct atomic_seg *a;
 
 	if (!r)
@@ -234,7 +234,7 @@ static int decode_remote(struct cursor *c, bool atomic, u8 opcode, struct hca_se
 	wr->rkey = be32_to_cpu(r->rkey);
 	if (!atomic)
 		return 0;
-	a = take(c, sizeof(*a));
+	a = cursor_take(c, sizeof(*a));
 	if (!a)
 		return -EINVAL;
 	if (opcode == HCA_WR_ATOMIC_CMP_AND_SWP) {
@@ -248,7 +248,7 @@ static int decode_remote(struct cursor *c, bool atomic, u8 opcode, struct hca_se
 
 static int decode_xrc(struct cursor *c, struct hca_send_wr *wr)
 {
-	const struct xrc_seg *s = take(c, sizeof(*s));
+	const struct xrc_seg *s = cursor_take(c, sizeof(*s));
 
 	if (!s)
 		return -EINVAL;

@@ -476,8 +476,8 @@ int hca_mr_check(struct hca_key *k)
 
 /* Batches */
 
-static inline void add(struct hca_batch *b, const struct hca_span *span, void *local,
-		       void (*failed)(void *arg, u64 tag), void *arg, u64 tag, bool write)
+static inline void batch_add(struct hca_batch *b, const struct hca_span *span, void *local,
+			     void (*failed)(void *arg, u64 tag), void *arg, u64 tag, bool write)
 {
 	struct entry e = {
 		.seg = { .addr = span->addr, .len = span->len, .local = local },
@@ -502,13 +502,13 @@ static inline void add(struct hca_batch *b, const struct hca_span *span, void *l
 void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg, u64 tag),
 		    void *arg, u64 tag)
 {
-	add(b, span, local, failed, arg, tag, false);
+	batch_add(b, span, local, failed, arg, tag, false);
 }
 
 void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local,
 		     void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
-	add(b, span, (void *)(uintptr_t)local, failed, arg, tag, true);
+	batch_add(b, span, (void *)(uintptr_t)local, failed, arg, tag, true);
 }
 
 /* Moves entries from @i on into @seg, joined where both sides are adjacent; returns the entry after the last taken. */

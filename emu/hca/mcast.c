@@ -66,7 +66,7 @@ static int update_ports(struct hca *hca, const struct wire_gid *mgid, bool membe
 	return err;
 }
 
-static struct group *make(struct hca *hca, const struct wire_gid *mgid)
+static struct group *group_make(struct hca *hca, const struct wire_gid *mgid)
 {
 	struct group *g;
 	u32 i;
@@ -145,7 +145,7 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 	if (at)
 		return at->mlid == mlid ? 0 : -EINVAL;
 	if (!g)
-		g = make(ctx->hca, mgid);
+		g = group_make(ctx->hca, mgid);
 	if (!g)
 		return -ENOMEM;
 	err = append(g, qp, mlid);

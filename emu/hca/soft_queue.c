@@ -159,7 +159,7 @@ static void drop_sends(struct hca_soft_wq *wq)
 		drop_send(&wq->sends[wq->send.done % wq->send.depth]);
 }
 
-static void reset(void *fe)
+static void queue_reset(void *fe)
 {
 	struct hca_soft_wq *wq = fe;
 
@@ -180,7 +180,7 @@ static const struct hca_wq_ops wq_ops = {
 	.send_done = send_done,
 	.next_recv = next_recv,
 	.recv_done = recv_done,
-	.reset = reset,
+	.reset = queue_reset,
 };
 
 static void wq_free(struct hca_soft_wq *wq)

@@ -277,7 +277,7 @@ static bool check_mad(u8 qpn, const u8 *mad)
 	       wire_get(mad, MAD_METHOD) == MAD_METHOD_SEND;
 }
 
-static void take(struct mad_port *mp, const struct wire_packet *p)
+static void mad_take(struct mad_port *mp, const struct wire_packet *p)
 {
 	const struct wire_bth *bth = wire_packet_bth(p);
 	u32 qpn = wire_bth_qpn(bth);
@@ -305,7 +305,7 @@ static void take(struct mad_port *mp, const struct wire_packet *p)
 
 static int port_receive(void *ctx, struct wire_packet *p)
 {
-	take(ctx, p);
+	mad_take(ctx, p);
 	wire_packet_free(p);
 	return 0;
 }

@@ -206,7 +206,8 @@ bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, con
 }
 
 /* @data NULL: payload and tail follow the headers. */
-static struct wire_packet *parse(const u8 *src, const u8 *data, const u8 *tail, u32 len, const struct wire_roce *r)
+static struct wire_packet *datagram_parse(const u8 *src, const u8 *data, const u8 *tail, u32 len,
+					  const struct wire_roce *r)
 {
 	struct wire_packet *p = wire_packet_alloc();
 
@@ -230,7 +231,7 @@ static struct wire_packet *parse(const u8 *src, const u8 *data, const u8 *tail, 
 
 struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
 {
-	struct wire_packet *p = parse(buf->data + off, NULL, NULL, len, r);
+	struct wire_packet *p = datagram_parse(buf->data + off, NULL, NULL, len, r);
 
 	if (p && p->len)
 		p->buf = wire_buf_get(buf);
@@ -239,7 +240,7 @@ struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, cons
 
 struct wire_packet *wire_roce_parse_pieces(const u8 *head, u8 *data, const u8 *tail, u32 len, const struct wire_roce *r)
 {
-	struct wire_packet *p = parse(head, data, tail, len, r);
+	struct wire_packet *p = datagram_parse(head, data, tail, len, r);
 
 	if (p)
 		p->flags |= WIRE_PKT_ZCOPY;

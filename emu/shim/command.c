@@ -368,7 +368,7 @@ static pid_t event_reader(const struct shim_file *f)
  * commands wait until that thread has read the events. A thread that never reads them delays the first such command by EVENT_WAIT_US,
  * later ones by less.
  */
-static ssize_t destroy(struct shim_file *f, const void *buf, size_t len)
+static ssize_t command_destroy(struct shim_file *f, const void *buf, size_t len)
 {
 	pid_t reader = event_reader(f);
 	unsigned int us;
@@ -486,7 +486,7 @@ static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t l
 		return done < 0 ? -1 : (ssize_t)len;
 	if (f->kind == UV_RDMA_CM &&
 	    (hdr->command == RDMA_USER_CM_CMD_DESTROY_ID || hdr->command == RDMA_USER_CM_CMD_LEAVE_MCAST))
-		return destroy(f, buf, len);
+		return command_destroy(f, buf, len);
 	if (is_get_event(f, buf))
 		__atomic_store_n(&f->event_thread, thread_id(), __ATOMIC_RELAXED);
 	for (;;) {

@@ -58,20 +58,20 @@ static void usage(void)
 	exit(0);
 }
 
-static void refuse(const char *option, const char *value, const char *wanted)
+static void option_refuse(const char *option, const char *value, const char *wanted)
 {
 	fprintf(stderr, "muslin-sim: --%s %s: %s\n", option, value, wanted);
 	exit(OPTION_USAGE);
 }
 
-static double number(const char *option, double least, double most)
+static double option_real(const char *option, double least, double most)
 {
 	char wanted[60], *end;
 	double v = strtod(optarg, &end);
 
 	snprintf(wanted, sizeof(wanted), "expected a number from %g to %g", least, most);
 	if (end == optarg || *end || !(v >= least && v <= most))
-		refuse(option, optarg, wanted);
+		option_refuse(option, optarg, wanted);
 	return v;
 }
 
@@ -189,27 +189,27 @@ static void take_traffic_option(struct sim_traffic *t, int id)
 
 	switch (id) {
 	case OPT_TRAFFIC:
-		t->rate = number("traffic", 0, 1e9);
+		t->rate = option_real("traffic", 0, 1e9);
 		break;
 	case OPT_LOAD:
-		t->load = number("load", 1e-9, 1);
+		t->load = option_real("load", 1e-9, 1);
 		break;
 	case OPT_SIZE:
-		t->size = (u32)number("size", 0, 4096);
+		t->size = (u32)option_real("size", 0, 4096);
 		break;
 	case OPT_SL:
 		if (sim_traffic_sls(t, optarg))
-			refuse("sl", optarg, "expected numbers from 0 to 15, separated by commas");
+			option_refuse("sl", optarg, "expected numbers from 0 to 15, separated by commas");
 		break;
 	case OPT_TO:
-		snprintf(shift, sizeof(shift), "shift:%u", (u32)number("to", 1, 1e5));
+		snprintf(shift, sizeof(shift), "shift:%u", (u32)option_real("to", 1, 1e5));
 		sim_traffic_parse(t, shift);
 		break;
 	default:
 		if (sim_traffic_parse(t, optarg))
-			refuse("pattern", optarg,
-			       "expected random, shift:N, all-to-all, permutation, incast[:HOST,...], "
-			       "hotspot:P%[:HOST,...] or file:PATH");
+			option_refuse("pattern", optarg,
+				      "expected random, shift:N, all-to-all, permutation, incast[:HOST,...], "
+				      "hotspot:P%[:HOST,...] or file:PATH");
 	}
 }
 
@@ -217,19 +217,19 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 {
 	switch (id) {
 	case OPT_SECONDS:
-		s->seconds = number("seconds", 1e-9, 1e7);
+		s->seconds = option_real("seconds", 1e-9, 1e7);
 		break;
 	case OPT_SEED:
-		o->seed = (u64)number("seed", 0, 9e15);
+		o->seed = (u64)option_real("seed", 0, 9e15);
 		break;
 	case OPT_SWEEP:
-		o->sweep = number("sweep", 0.001, 1e6);
+		o->sweep = option_real("sweep", 0.001, 1e6);
 		break;
 	case OPT_ROUTING:
 		o->routing = optarg;
 		break;
 	case OPT_HOQ:
-		o->hoq = (u8)number("hoq", 0, 20);
+		o->hoq = (u8)option_real("hoq", 0, 20);
 		break;
 	case OPT_QOS:
 		o->qos = true;
@@ -238,7 +238,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 		o->lfts = optarg;
 		break;
 	case OPT_LMC:
-		o->lmc = (u8)number("lmc", 0, 7);
+		o->lmc = (u8)option_real("lmc", 0, 7);
 		break;
 	case OPT_PARTITIONS:
 		o->partitions = optarg;
@@ -249,7 +249,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 	case OPT_RATES:
 		o->nominal = !strcmp(optarg, "nominal");
 		if (!o->nominal && strcmp(optarg, "enforced") != 0)
-			refuse("rates", optarg, "expected enforced or nominal");
+			option_refuse("rates", optarg, "expected enforced or nominal");
 		break;
 	case OPT_FAULT:
 		take_fault(s, optarg);
@@ -272,7 +272,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 	}
 }
 
-static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
+static void options_parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 {
 	const char *unknown = option_unknown(argc, argv, options);
 	int id;
@@ -332,7 +332,7 @@ static char *manager_file(const char *path, const char *place)
 }
 
 /* Several topologies are one, in which the ends of trunks are cabled. */
-static struct fabric_topology *load(const char *const *file, u32 n)
+static struct fabric_topology *topologies_load(const char *const *file, u32 n)
 {
 	struct fabric_topology **t = sim_alloc(n, sizeof(struct fabric_topology *)), *all;
 	char err[512] = "out of memory";
@@ -447,8 +447,8 @@ int main(int argc, char **argv)
 	int err;
 
 	log_level = LOG_ERROR;
-	parse(&s, &o, argc, argv);
-	start(&s, &o, load((const char *const *)argv + optind, (u32)(argc - optind)));
+	options_parse(&s, &o, argc, argv);
+	start(&s, &o, topologies_load((const char *const *)argv + optind, (u32)(argc - optind)));
 	began = clock_read();
 	cpu = clock();
 	run(&s);

@@ -143,7 +143,7 @@ static bool same_way(const struct train *t, const struct roce_flow *flow, const 
 	       t->path.ttl == r->ttl;
 }
 
-static void put(struct train *t, const void *p, u32 len)
+static void train_put(struct train *t, const void *p, u32 len)
 {
 	if (len)
 		memcpy(t->small + t->used, p, len);
@@ -161,9 +161,9 @@ static void train_add(struct train *t, struct wire_packet *p, struct wire_roce *
 {
 	u32 hdr = p->hdr_len - p->bth_off;
 
-	put(t, p->hdr + p->bth_off, hdr);
+	train_put(t, p->hdr + p->bth_off, hdr);
 	if (p->len <= SHORT) {
-		put(t, p->data, p->len);
+		train_put(t, p->data, p->len);
 	} else {
 		piece_end(t);
 		t->iov[t->niov++] = (struct iovec){ (void *)(uintptr_t)p->data, p->len };
