@@ -61,43 +61,31 @@ enum {
 
 static const struct {
 	const char *name;
-	u32 lane_kbps, data_kbps; /* per lane */
+	u32 data_kbps; /* per lane */
 	u8 rate[LANES_NUM];
 } speeds[] = {
-	[WIRE_SPEED_NONE] = { "none", 0, 0, {} },
-	[WIRE_SPEED_SDR] = { "SDR",
-			     2500000,
-			     2000000,
-			     { WIRE_RATE_2_5, WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_30 } },
-	[WIRE_SPEED_DDR] = { "DDR",
-			     5000000,
-			     4000000,
-			     { WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_60 } },
+	[WIRE_SPEED_NONE] = { "none", 0, {} },
+	[WIRE_SPEED_SDR] = { "SDR", 2000000, { WIRE_RATE_2_5, WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_30 } },
+	[WIRE_SPEED_DDR] = { "DDR", 4000000, { WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_60 } },
 	[WIRE_SPEED_QDR] = { "QDR",
-			     10000000,
 			     8000000,
 			     { WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_80, WIRE_RATE_120 } },
 	[WIRE_SPEED_FDR10] = { "FDR10",
-			       10312500,
 			       10000000,
 			       { WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_80, WIRE_RATE_120 } },
 	[WIRE_SPEED_FDR] = { "FDR",
-			     14062500,
 			     13636364,
 			     { WIRE_RATE_14, WIRE_RATE_28, WIRE_RATE_56, WIRE_RATE_112, WIRE_RATE_168 } },
 	[WIRE_SPEED_EDR] = { "EDR",
-			     25781250,
 			     25000000,
 			     { WIRE_RATE_25, WIRE_RATE_50, WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_300 } },
 	[WIRE_SPEED_HDR] = { "HDR",
-			     53125000,
 			     50000000,
 			     { WIRE_RATE_50, WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_600 } },
 	[WIRE_SPEED_NDR] = { "NDR",
-			     106250000,
 			     100000000,
 			     { WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, WIRE_RATE_1200 } },
-	[WIRE_SPEED_XDR] = { "XDR", 212500000, 200000000, { WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, 0, 0 } },
+	[WIRE_SPEED_XDR] = { "XDR", 200000000, { WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, 0, 0 } },
 };
 static_assert(ARRAY_SIZE(speeds) == WIRE_SPEED_NUM, "one row for each speed");
 
@@ -148,11 +136,6 @@ u8 wire_link_rate(enum wire_speed speed, unsigned int lanes)
 	if (speed >= WIRE_SPEED_NUM || lanes >= ARRAY_SIZE(column) || !column[lanes])
 		return 0;
 	return speeds[speed].rate[column[lanes] - 1];
-}
-
-u32 wire_link_mbps(enum wire_speed speed, unsigned int lanes)
-{
-	return speed < WIRE_SPEED_NUM ? (u64)speeds[speed].lane_kbps * lanes / 1000 : 0;
 }
 
 u64 wire_link_data_kbps(enum wire_speed speed, unsigned int lanes)

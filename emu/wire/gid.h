@@ -206,9 +206,6 @@ enum wire_speed wire_speed_active(u8 link_speed, u8 link_speed_ext);
 /* The rate code of a link of LANES lanes (1, 2, 4, 8, 12) at SPEED; 0 if IBTA has none. */
 u8 wire_link_rate(enum wire_speed speed, unsigned int lanes);
 
-/* Signalling rate of a link in Mb/s. */
-u32 wire_link_mbps(enum wire_speed speed, unsigned int lanes);
-
 /* Data rate of a link in kb/s: without the line coding (8b/10b to QDR, 64b/66b from FDR10 on, the FEC from HDR on). */
 u64 wire_link_data_kbps(enum wire_speed speed, unsigned int lanes);
 
