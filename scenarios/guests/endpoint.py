@@ -90,6 +90,22 @@ def rping_both_ways(a, b):
         assert said.count("server ping data: rdma-ping-") == 5
 
 
+def bond(vm, address, peer):
+    """Makes an active-backup bond of ib0 and ib1 with @address, which reaches @peer; returns the active interface."""
+    vm.run("ip addr flush dev ib0; ip addr flush dev ib1; ip link set ib0 down; ip link set ib1 down")
+    vm.run("modprobe bonding max_bonds=0; ip link add bond0 type bond mode active-backup miimon 100")
+    vm.run("ip link set ib0 master bond0; ip link set ib1 master bond0")
+    vm.run(f"ip addr add {address} dev bond0; ip link set bond0 up")
+    vm.wait(f"grep -q 'MII Status: up' /proc/net/bonding/bond0 && ping -c 1 -W 1 {peer}", what="the bond")
+    return vm.run("cat /sys/class/net/bond0/bonding/active_slave").strip()
+
+
+def wait_failed_over(vm, active, peer):
+    """Until another interface of the bond than @active reaches @peer."""
+    moved = f"[ $(cat /sys/class/net/bond0/bonding/active_slave) != {active} ]"
+    vm.wait(f"{moved} && ping -c 1 -W 1 {peer}", what="the fail-over")
+
+
 def qemu(vm):
     """The process of a guest's QEMU, under the program that has started it; None: there is none yet."""
     pid = vm.process.pid

@@ -10,7 +10,7 @@ A guest of a host with two ports: its ConnectX has a PCI function for each of th
 import re
 
 import pytest
-from endpoint import Endpoint, pair
+from endpoint import Endpoint, bond, pair, wait_failed_over
 
 pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
 
@@ -99,12 +99,6 @@ def test_the_driver_is_unloaded_and_loaded(fabric, a):
 
 def test_bonding_of_both(fabric, a):
     """active-backup over both functions: the active port's link goes down, and the other port takes over."""
-    a.run("ip addr flush dev ib0; ip addr flush dev ib1; ip link set ib0 down; ip link set ib1 down")
-    a.run("modprobe bonding max_bonds=0; ip link add bond0 type bond mode active-backup miimon 100")
-    a.run("ip link set ib0 master bond0; ip link set ib1 master bond0")
-    a.run("ip addr add 10.1.0.1/24 dev bond0; ip link set bond0 up")
-    a.wait("grep -q 'MII Status: up' /proc/net/bonding/bond0 && ping -c 1 -W 1 10.1.0.2", what="the bond")
-    active = a.run("cat /sys/class/net/bond0/bonding/active_slave").strip()
+    active = bond(a, "10.1.0.1/24", "10.1.0.2")
     fabric.command("link", "h1:1" if active == "ib0" else "h1:2", "down")
-    moved = f"[ $(cat /sys/class/net/bond0/bonding/active_slave) != {active} ]"
-    a.wait(f"{moved} && ping -c 1 -W 1 10.1.0.2", what="the other port")
+    wait_failed_over(a, active, "10.1.0.2")
