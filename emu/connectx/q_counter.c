@@ -8,6 +8,7 @@
 
 #include "emu/connectx/connectx_internal.h"
 
+/* Several counters of the HCA may be one of the adapter. */
 static const struct {
 	const char *name; /* counter of the HCA */
 	struct wire_field field;
@@ -19,6 +20,7 @@ static const struct {
 	{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
 	{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },
 	{ "send_rnr_err", CX_FIELD(query_q_counter_out, out_of_buffer) },
+	{ "rx_ud_dropped", CX_FIELD(query_q_counter_out, out_of_buffer) },
 	{ "rcvd_seq_err", CX_FIELD(query_q_counter_out, packet_seq_err) },
 	{ "local_ack_timeout_err", CX_FIELD(query_q_counter_out, local_ack_timeout_err) },
 };
@@ -106,7 +108,8 @@ int cx_query_q_counter(struct connectx *d, const struct cx_cmd *c)
 		for (i = 0; i < ARRAY_SIZE(q_counters); i++) {
 			if (strcmp(name, q_counters[i].name))
 				continue;
-			wire_set(c->out, q_counters[i].field, now - set->cleared_at[i]);
+			wire_set(c->out, q_counters[i].field,
+				 wire_get(c->out, q_counters[i].field) + now - set->cleared_at[i]);
 			if (cx_get(c->in, query_q_counter_in, clear))
 				set->cleared_at[i] = now;
 		}

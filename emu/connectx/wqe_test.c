@@ -314,6 +314,37 @@ static void counted_requests(void)
 	    sets_alloc(255 - 1) && post_remote(qpn, i, CX_OP_WRITE, 8) && counted(set, 0));
 }
 
+static void post_datagram(const u32 *qpn, u32 index)
+{
+	u8 wqe[2 * CX_WQE_BB] = { 0 }, *s = driver_control(wqe, qpn[0], index, CX_OP_SEND, 16 + 48 + 16);
+	u32 i;
+
+	wire_store(s, 4, 0x11);
+	wire_store(s + 8, 4, 1u << 31 | qpn[1]);
+	wire_store(s + 14, 2, d.lid);
+	driver_data(s + 48, 8, d.lkey, driver_addr(AT_DATA));
+	for (i = 0; i < 2; i++)
+		memcpy(driver_wqe(&d, 0, index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	driver_posted(&d, 0, qpn[0], index + 2);
+	while (driver_poll(&d))
+		;
+}
+
+/* A set counts what a receiver drops for lack of a receive as out_of_buffer, whether its service has RNR NAKs or not. */
+static void counted_datagrams(void)
+{
+	u32 qpn[2] = { 0 }, set, i;
+
+	datagram_pair(false, qpn);
+	row(70, "a set of counters", !driver_command_on(&d, 0x771, 0));
+	set = (u32)cx_get(d.out, alloc_q_counter_out, counter_set_id);
+	row(71, "of the receiver", !count_in(qpn[1], set));
+	for (i = 0; i < 6; i++)
+		post_datagram(qpn, 2 * i);
+	row(72, "4 of 6 datagrams find a receive",
+	    !set_query(set, false) && cx_get(d.out, query_q_counter_out, out_of_buffer) == 2);
+}
+
 static u8 seen[256];
 
 /* In place of the receiver of datagrams, which QP1's are not for. */
@@ -368,4 +399,4 @@ static void inline_mads(void)
 }
 
 PARTS(lists_in_flight, no_send_queue, large_send, checksums, refused_offloads, connected_offload, counted_requests,
-      inline_mads)
+      counted_datagrams, inline_mads)
