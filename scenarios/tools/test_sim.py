@@ -16,7 +16,7 @@ TREE = pathlib.Path(__file__).parents[2]
 
 
 def test_the_stages_of_the_bring_up(sim):
-    """All SMPs and all seconds until the subnet is up are of a stage; a light sweep of the own port and six switches follows."""
+    """All SMPs and seconds until the subnet is up are of a stage; a light sweep of a port and six switches follows."""
     r = sim("--seconds", 1, "leafs 4 spines 2 hosts 4 propagation 50us")
     stages = {x["stage"]: x for x in r["bring_up_stages"]}
     assert list(stages) == ["discovery", "routes", "switches", "LFTs", "MFTs", "ports", "activation"]
