@@ -68,6 +68,32 @@ def test_a_seed_in_shards_and_in_one_daemon(muslin_make_fabric):
     assert 5 < len(one[0][0]) < 25
 
 
+def bring_up_decisions(fabric, faults):
+    """The subnet manager starts after the faults: what they select of its SubnSet(PortInfo)."""
+    armed = [fabric.fault(*line.split()) for line in faults]
+    fabric.start("h1", fabric.muslin.parent / "muslin-sm")
+    active(fabric)
+    return [(f["matches"], f["hits"], f["fired"]) for f in (fault.report() for fault in armed)]
+
+
+def test_a_seed_in_shards_in_one_daemon_and_simulated(muslin_make_fabric, sim):
+    """The same bring-up by the same manager."""
+    topology = "leafs 2 spines 1 hosts 2"
+    of = "class=0x81 method=0x02 attr=PortInfo"
+    ends = [("leaf2:3", "in"), ("spine1:2", "out")]  # of the direction from the manager, at either daemon
+    faults = [f"{p} delay time=1us {of} dir={d} prob=0.5 seed={n}" for n, (p, d) in enumerate(ends * 4, 1)]
+    found = []
+    for name, args in ("bring-one", ()), ("bring-two", ("--shards", "2")):
+        f = muslin_make_fabric(name).up(topology, "--no-sm", *args)
+        found.append(bring_up_decisions(f, faults))
+        f.down()
+    assert found[0] == found[1]
+    options = [word for line in faults for word in ("--fault", line)]
+    simulated = sim("--seconds", 0.001, *options, topology)["faults"]
+    assert [(f["matches"], f["hits"]) for f in simulated] == [f[:2] for f in found[0]], found
+    assert 20 < sum(hits for _, hits, _ in found[0]) < sum(matches for matches, *_ in found[0])
+
+
 def cables(fabric):
     ports = [(n["name"], p) for n in fabric.show()["nodes"] for p in n["ports"] if p.get("peer")]
     return {f"{name}:{p['num']}": f"{p['peer']}:{p['peer_port']}" for name, p in ports}
