@@ -250,6 +250,22 @@ static void up_fail(const json_t *st)
 		 cli_number(st, "active"), cli_number(st, "ports"), text, cli_run.name, cli_run.name);
 }
 
+/* Ports of a daemon that has ended will not be Active. */
+static void up_check_daemons(void)
+{
+	struct rundir r;
+	unsigned int i;
+
+	for (i = 0; i < cli_shards(); i++) {
+		cli_shard_rundir(i, &r);
+		if (!rundir_daemon(&r))
+			cli_fail(CLI_ERROR,
+				 "daemon %s has ended; see `muslin log --name %s`; the others run until `muslin down "
+				 "--name %s`",
+				 r.name, cli_run.name, cli_run.name);
+	}
+}
+
 /* Prints a progress line on a terminal. */
 static void up_progress(const json_t *st, double start)
 {
@@ -282,6 +298,7 @@ static json_t *wait_up(void)
 		up_progress(st, start);
 		if (up_signal)
 			up_interrupted(true);
+		up_check_daemons();
 		if (cli_number(st, "active") != active)
 			last_change = cli_seconds();
 		active = cli_number(st, "active");

@@ -13,7 +13,8 @@ import re
 import signal
 import socket
 
-from muslin import wait_until
+import pytest
+from muslin import ProcessFailed, wait_until
 from test_perftest import RESULT, free_port
 
 SHARDS = "leafs 2 spines 2 hosts 2"
@@ -201,6 +202,17 @@ def test_a_shard_dies_while_commands_ask_it(muslin_new_fabric):
         assert "h3" in out and "h1" not in out, out
     assert len(re.findall(r"^\d+$", all_links.wait(20), re.M)) == 1
     assert len(json.loads(fabric.command("fault", "list", "--json"))) == 1
+
+
+def test_a_shard_dies_during_up(muslin_new_fabric):
+    """The command says so at once; it waited for the ports of that shard, and named them alone."""
+    fabric = muslin_new_fabric
+    up = fabric.start_muslin("up", "--shards", "2", "fattree k=16 levels=3")
+    pid = fabric.folder / "run" / f"{fabric.name}.1" / "pid"
+    wait_until(lambda: pid.exists() and pid.read_text().strip(), 30, "the shard", 0.001)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    with pytest.raises(ProcessFailed, match=rf"{fabric.name}\.1"):
+        up.wait(20)
 
 
 def test_down_of_a_shard_that_does_not_end(muslin_new_fabric):
