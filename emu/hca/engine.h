@@ -30,7 +30,7 @@ struct hca_qp {
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
 	/* As modified; the transport's query() gives the present values (state, sq_psn, path_mig_state...). */
 	struct hca_qp_attr attr;
-	struct list in_error; /* on the context's list while in ERR: receives posted later are flushed */
+	struct list in_error;             /* on the context's list while in ERR: receives posted later are flushed */
 	struct hca_counter_set *counters; /* NULL: none */
 	void *transport;                  /* private to the transport */
 };
