@@ -18,6 +18,8 @@
 #include "emu/smhost/sm_mad.h"
 
 static const struct rundir *claimed; /* directory that a failed start removes */
+/* The starting process waits here for a byte, its exit status. EOF: the daemon was killed. */
+static int ready = -1;
 
 static void muslind_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void muslind_fail(const char *fmt, ...)
@@ -31,37 +33,40 @@ static void muslind_fail(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+	if (ready >= 0)
+		(void)!write(ready, "\1", 1);
 	exit(1);
 }
 
-/* The starting process waits for a byte; EOF without a byte means that the start failed. */
-static int muslind_background(void)
+static void muslind_background(const char *name)
 {
-	int ready[2];
+	char status = 1;
+	int pipe[2];
 	pid_t pid;
-	char ok;
 
-	if (pipe2(ready, O_CLOEXEC))
+	if (pipe2(pipe, O_CLOEXEC))
 		muslind_fail("pipe: %s", strerror(errno));
 	pid = fork();
 	if (pid < 0)
 		muslind_fail("fork: %s", strerror(errno));
 	if (pid) {
-		close(ready[1]);
-		_exit(read(ready[0], &ok, 1) == 1 ? 0 : 1);
+		close(pipe[1]);
+		if (read(pipe[0], &status, 1) != 1)
+			fprintf(stderr, "muslin: the daemon of fabric %s was killed while it started\n", name);
+		_exit(status);
 	}
-	close(ready[0]);
+	close(pipe[0]);
+	ready = pipe[1];
 	setsid();
 	pid = fork();
 	if (pid < 0)
 		muslind_fail("fork: %s", strerror(errno));
 	if (pid)
 		_exit(0);
-	return ready[1];
 }
 
 /* Redirects standard output and error to the log. */
-static void muslind_detach(const struct rundir *run, int ready)
+static void muslind_detach(const struct rundir *run)
 {
 	char path[RUNDIR_PATH_MAX];
 	int log = open(rundir_path(run, RUNDIR_LOG, path), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
@@ -81,6 +86,7 @@ static void muslind_detach(const struct rundir *run, int ready)
 		muslind_fail("the starting process has ended");
 	}
 	close(ready);
+	ready = -1;
 }
 
 static struct fabric_topology *muslind_load(const char *topology)
@@ -265,7 +271,7 @@ int main(int argc, char **argv)
 {
 	static struct daemon d;
 	struct fabric_topology *topo;
-	int ready = -1, lock, err;
+	int lock, err;
 	char why[512];
 
 	daemon_options_parse(&d.opt, argc, argv);
@@ -285,7 +291,7 @@ int main(int argc, char **argv)
 		keep_lids(&d, topo);
 	muslind_limit();
 	if (!d.opt.foreground)
-		ready = muslind_background();
+		muslind_background(d.run.name);
 	lock = rundir_claim(&d.run);
 	if (lock == -EBUSY)
 		muslind_fail(
@@ -309,7 +315,7 @@ int main(int argc, char **argv)
 	if (rundir_sign(lock))
 		muslind_fail("%s: the process id cannot be written", d.run.dir);
 	if (ready >= 0)
-		muslind_detach(&d.run, ready);
+		muslind_detach(&d.run);
 	log_at(LOG_INFO, "", "fabric %s: %u %s", d.run.name, fabric_node_count(d.fabric),
 	       plural(fabric_node_count(d.fabric), "node", "nodes"));
 	if (d.manager)
