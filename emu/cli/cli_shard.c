@@ -110,22 +110,23 @@ int cli_connect_next(unsigned int *shard, bool any)
 
 json_t *cli_request_next(unsigned int *shard, const json_t *req, bool any, char *err, size_t err_len)
 {
-	json_t *result = NULL;
 	struct rundir r;
-	bool died = true;
+	json_t *result;
+	bool died;
 	int sock;
 
-	*err = 0;
-	for (; died && (sock = cli_connect_next(shard, any)) >= 0; *shard += died) {
+	for (;; ++*shard) {
+		*err = 0;
+		sock = cli_connect_next(shard, any);
+		if (sock < 0)
+			return NULL;
 		result = shard_call(sock, req, &died, err, err_len);
 		close(sock);
 		if (!died)
-			continue;
+			return result;
 		cli_shard_rundir(*shard, &r);
 		fprintf(stderr, "muslin: daemon %s: %s\n", r.name, err);
-		*err = 0;
 	}
-	return result;
 }
 
 /*

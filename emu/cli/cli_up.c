@@ -119,18 +119,25 @@ static unsigned int take_shards(int *argc, char **argv)
 /* Waits for the end of a daemon that has got SIGTERM at @start, and kills one that does not end. False: it was killed. */
 static bool down_wait(const struct rundir *r, pid_t pid, double start)
 {
-	bool ended = true;
+	bool ended;
 
-	for (; ended && rundir_daemon(r) == pid; cli_sleep(POLL_SECONDS)) {
-		ended = cli_seconds() - start < DOWN_WAIT;
-		if (ended)
-			continue;
+	while (rundir_daemon(r) == pid && cli_seconds() - start < DOWN_WAIT)
+		cli_sleep(POLL_SECONDS);
+	ended = rundir_daemon(r) != pid;
+	if (!ended) {
 		kill(pid, SIGKILL);
 		fprintf(stderr, "muslin: fabric %s did not exit within %d s and was killed\n", r->name, DOWN_WAIT);
+		cli_sleep(POLL_SECONDS);
 	}
 	if (!ended || !rundir_daemon(r)) /* it had been killed, and was still exiting */
 		rundir_remove(r);
 	return ended;
+}
+
+static bool down_daemon(const struct rundir *r, pid_t pid)
+{
+	kill(pid, SIGTERM);
+	return down_wait(r, pid, cli_seconds());
 }
 
 static void stop_shard(unsigned int shard)
@@ -140,10 +147,8 @@ static void stop_shard(unsigned int shard)
 
 	cli_shard_rundir(shard, &r);
 	pid = rundir_daemon(&r);
-	if (!pid)
-		return;
-	kill(pid, SIGTERM);
-	down_wait(&r, pid, cli_seconds());
+	if (pid)
+		down_daemon(&r, pid);
 }
 
 /* Starts the daemons [from, to) of @n at once. Their exit status; those that have started are in *@started. */
@@ -386,11 +391,9 @@ int cli_down(int argc, char **argv)
 		rundir_remove(&cli_run);
 		cli_fail(CLI_ERROR, "fabric %s was not up; removed its stale files", cli_run.name);
 	}
-	if (!pid) {
+	if (!pid)
 		rundir_remove(&cli_run);
-	} else {
-		kill(pid, SIGTERM);
-		ended = down_wait(&cli_run, pid, cli_seconds()) && ended;
-	}
+	else if (!down_daemon(&cli_run, pid))
+		ended = false;
 	return ended ? CLI_OK : CLI_ERROR;
 }
