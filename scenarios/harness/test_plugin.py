@@ -60,7 +60,6 @@ def test_a_name_that_is_longer_than_twenty_letters(fabric, link):
 
 
 SHARED = """
-import contextlib
 import json
 
 
@@ -214,7 +213,6 @@ def test_keyword(fabric):
 
 
 SHARDS = """
-import contextlib
 import json
 import re
 
