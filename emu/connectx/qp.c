@@ -398,7 +398,7 @@ static struct hca_qp_attr qp_attr(const struct connectx *d, const struct cx_qp *
 }
 
 /* Those that the HCA does not know have no counters. */
-static void qp_count(struct connectx *d, struct cx_qp *qp, u32 set)
+static void qp_use_counter_set(struct connectx *d, struct cx_qp *qp, u32 set)
 {
 	cx_set(qp->qpc, qpc, counter_set_id, set);
 	if (qp->qpn >= CX_OWN_QPNS)
@@ -456,7 +456,7 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 	else
 		err = verbs_qp_modify(&d->verbs, qp->qp.handle, &a, mask, &base);
 	if (!err && counted)
-		qp_count(d, qp, set);
+		qp_use_counter_set(d, qp, set);
 	return err;
 }
 

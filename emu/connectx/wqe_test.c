@@ -310,7 +310,7 @@ static void counted_requests(void)
 	row(58, "and with one that is deallocated",
 	    !count_in(qpn, set) && !set_dealloc(set) && post_remote(qpn, i++, CX_OP_WRITE, 8) &&
 		    set_query(set, false) == CX_BAD_RES);
-	row(59, "whose number then has no queue pair, whoever gets it",
+	row(59, "whose number then has no queue pair when it is allocated again",
 	    sets_alloc(255 - 1) && post_remote(qpn, i, CX_OP_WRITE, 8) && counted(set, 0));
 }
 
