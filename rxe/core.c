@@ -333,10 +333,7 @@ static void port_ready(struct hca *hca, u8 port)
 			rxe->npending[port - 1]--;
 			continue;
 		}
-		p->link.next = q->next; /* back to the front */
-		p->link.prev = q;
-		q->next->prev = &p->link;
-		q->next = &p->link;
+		list_add(q->next, &p->link); /* back to the front */
 		return;
 	}
 	list_splice(&rxe->work, &rxe->blocked);
