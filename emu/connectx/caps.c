@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Queries of the adapter: capabilities, board, ISSI, port (HCA vport context) and access registers. */
+/* Queries of the adapter: capabilities, board, ISSI and port (HCA vport context). */
 #include <stdio.h>
 
 #include "emu/connectx/connectx_internal.h"
@@ -11,16 +11,6 @@ enum {
 	CAP_GENERAL = 0,
 	CAP_ATOMIC = 3,
 };
-
-enum {
-	REG_HOST_ENDIANNESS = 0x7004,
-	REG_PCAP = 0x5001,
-	REG_NODE_DESC = 0x6001,
-};
-
-#define REG_WRITE 0  /* modifier of ACCESS_REG */
-#define PCAP_PORT 17 /* bytes, in the command */
-#define PCAP_MASK 20
 
 /*
  * log2, rounded down. If a fault sets a limit to 0, the driver reads a limit of 1, and the command to create that one
@@ -100,6 +90,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, retransmission_q_counters), 1 },
 		{ CX_FIELD(cmd_hca_cap, rts2rts_qp_counters_set_id), 1 },
 		{ CX_FIELD(cmd_hca_cap, stat_rate_support), CX_STATIC_RATES },
+		{ CX_FIELD(cmd_hca_cap, mcam_reg), 1 },
 		{ CX_FIELD(cmd_hca_cap, umr_extended_translation_offset), 1 },
 		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_write_umr), 1 },
 		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_read_umr), 1 },
@@ -175,42 +166,6 @@ int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 int cx_set_issi(struct connectx *d, const struct cx_cmd *c)
 {
 	return cx_get(c->in, set_issi_in, current_issi) ? CX_BAD_PARAM : CX_OK;
-}
-
-/*
- * Reads or writes the port's capability mask, in which the driver may only change the bits of software, such as IsSM while issm
- * is open.
- */
-static int pcap_access(struct connectx *d, const struct cx_cmd *c)
-{
-	struct wire_port *w = hca_port(d->cfg.hca, d->cfg.port);
-	u32 want = (u32)wire_load(c->in + PCAP_MASK, 4) & WIRE_PORT_CAPS_SOFTWARE;
-	u32 have = w->attr.cap_mask & WIRE_PORT_CAPS_SOFTWARE;
-
-	if (c->in[PCAP_PORT] != 1)
-		return CX_BAD_PARAM;
-	if (c->op_mod == REG_WRITE) {
-		if (c->in_len < PCAP_MASK + 4)
-			return CX_BAD_INP_LEN;
-		d->caps_set = (d->caps_set | (want & ~have)) & want;
-		w->ops->set_cap(w, want & ~have, have & ~want);
-	}
-	c->out[PCAP_PORT] = 1;
-	wire_store(c->out + PCAP_MASK, 4, w->attr.cap_mask);
-	return CX_OK;
-}
-
-/*
- * ACCESS_REG: PCAP. Accesses to other known registers have no effect: the node keeps the description of the
- * topology, not the one that rdma-ndd of the guest writes.
- */
-int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
-{
-	u32 reg = (u32)cx_get(c->in, access_register_in, register_id);
-
-	if (reg == REG_PCAP)
-		return pcap_access(d, c);
-	return reg == REG_HOST_ENDIANNESS || reg == REG_NODE_DESC ? CX_OK : CX_BAD_PARAM;
 }
 
 int cx_special_contexts(struct connectx *d, const struct cx_cmd *c)

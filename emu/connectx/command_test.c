@@ -190,4 +190,44 @@ static void capabilities(void)
 	row(135, "end with the guest, too", !d.port.attr.cap_mask);
 }
 
-PARTS(commands, port_of_host, selectors, invalid_entries, capabilities)
+static int reg_read(u32 id, u32 at, u32 value)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, access_register_in, register_id, id);
+	wire_store(d.in + 16 + at, 4, value);
+	return driver_command(&d, 0x805, 1, 16 + 72, 16 + 24 + CX_BYTES_mcqi_version);
+}
+
+/* As the driver's devlink info: which registers there are, the image among the components, its version. */
+static void firmware_version(void)
+{
+	static const struct {
+		const char *name;
+		u32 id, at, value; /* a word of the register */
+	} invalid[] = {
+		{ "a second component", 0x9060, 0, 1 },
+		{ "the version of a second component", 0x9061, 0, 1 },
+		{ "no room for the version", 0x9061, 20, 4 },
+		{ "an unknown register", 0x9063, 0, 0 },
+	};
+	u8 *out = d.out + 16;
+	u32 i;
+
+	row(136, "the driver starts", !driver_attach(&d) && !driver_start(&d));
+	row(137, "MCAM: MCQI and MCQS", !reg_read(0x907f, 0, 0) && out[11] == 3);
+	row(138, "MCAM: no register of the next group", !reg_read(0x907f, 0, 1) && !out[11]);
+	row(139, "MCQS: the image is the last component", !reg_read(0x9060, 0, 0) && out[0] == 0x80 && out[7] == 1);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, access_register_in, register_id, 0x9061);
+	cx_set(d.in + 16, mcqi_reg, info_type, 1);
+	cx_set(d.in + 16, mcqi_reg, data_size, CX_BYTES_mcqi_version);
+	row(140, "MCQI: its version is that of the initialization segment",
+	    !driver_command(&d, 0x805, 1, 16 + 24, 16 + 24 + CX_BYTES_mcqi_version) &&
+		    (u32)wire_load(cx_ptr(out, mcqi_reg, data) + 4, 4) == driver_peek(&d, 0x230));
+	for (i = 0; i < ARRAY_SIZE(invalid); i++)
+		row_of("refused", invalid[i].name,
+		       reg_read(invalid[i].id, invalid[i].at, invalid[i].value) == CX_BAD_PARAM);
+	client_close(&d.c);
+}
+
+PARTS(commands, port_of_host, selectors, invalid_entries, capabilities, firmware_version)

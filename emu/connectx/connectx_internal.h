@@ -325,6 +325,10 @@ struct cx_health cx_fault_health(const struct connectx *d);
 void cx_fault_reset(struct connectx *d); /* ends the requests for a reset */
 
 /* device.c */
+#define CX_FW_MAJOR    12u
+#define CX_FW_MINOR    28u
+#define CX_FW_SUBMINOR 2302u
+#define CX_FW_VERSION  (CX_FW_MAJOR << 24 | CX_FW_MINOR << 16 | CX_FW_SUBMINOR)
 enum cx_syndrome {
 	CX_SYNDROME_INTERNAL = 0x1,
 	CX_SYNDROME_EQ_ERR = 0xd,
@@ -336,9 +340,11 @@ void cx_stop(struct connectx *d);
 void cx_resume_later(struct connectx *d);
 
 /* caps.c */
-cx_command cx_query_hca_cap, cx_set_hca_cap, cx_query_adapter, cx_query_issi, cx_set_issi, cx_access_reg,
-	cx_query_vport;
+cx_command cx_query_hca_cap, cx_set_hca_cap, cx_query_adapter, cx_query_issi, cx_set_issi, cx_query_vport;
 cx_command cx_special_contexts;
+
+/* register.c */
+cx_command cx_access_reg;
 
 /* eq.c */
 cx_command cx_create_eq, cx_destroy_eq, cx_query_eq;

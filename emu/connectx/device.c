@@ -40,9 +40,6 @@ enum {
 	SEG_TIMER_LOW = 0x1004,
 	SEG_HEALTH_COUNTER = 0x1010,
 };
-#define FW_MAJOR        12
-#define FW_MINOR        28
-#define FW_SUBMINOR     2302
 #define CMDIF_REV       5
 #define QUEUE_GEOMETRY  0x56 /* log2 of entries and of their size */
 #define INTERFACE_MASK  0x700u
@@ -164,13 +161,13 @@ static u32 segment_read(struct connectx *d, u64 off)
 
 	switch (off) {
 	case SEG_FW_REV:
-		return FW_MINOR << 16 | FW_MAJOR;
+		return CX_FW_MINOR << 16 | CX_FW_MAJOR;
 	case SEG_CMDIF_REV:
-		return CMDIF_REV << 16 | FW_SUBMINOR;
+		return CMDIF_REV << 16 | CX_FW_SUBMINOR;
 	case SEG_QUEUE_LOW:
 		return (u32)d->command_queue | QUEUE_GEOMETRY | d->interface;
 	case SEG_HEALTH_FW:
-		return FW_MAJOR << 24 | FW_MINOR << 16 | FW_SUBMINOR;
+		return CX_FW_VERSION;
 	case SEG_HEALTH_HW:
 		return DEVICE_CONNECTX4;
 	case SEG_HEALTH_SYNDROME:

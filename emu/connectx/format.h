@@ -203,6 +203,20 @@
 	F(hca_vport_context, qkey_violation_counter, 0x340, 16)            \
 	F(hca_vport_context, pkey_violation_counter, 0x350, 16)            \
 	F(access_register_in, register_id, 0x50, 16)                       \
+	F(mcam_reg, feature_group, 0x8, 8)                                 \
+	F(mcam_reg, access_reg_group, 0x18, 8)                             \
+	F(mcam_reg, mng_access_reg_cap_mask, 0x40, 128)                    \
+	F(mcam_access_reg, mcqi, 0x1e, 1)                                  \
+	F(mcam_access_reg, mcqs, 0x1f, 1)                                  \
+	F(mcqs_reg, last_index_flag, 0x0, 1)                               \
+	F(mcqs_reg, component_index, 0x10, 16)                             \
+	F(mcqs_reg, identifier, 0x30, 16)                                  \
+	F(mcqi_reg, component_index, 0x10, 16)                             \
+	F(mcqi_reg, info_type, 0x5b, 5)                                    \
+	F(mcqi_reg, info_size, 0x60, 32)                                   \
+	F(mcqi_reg, data_size, 0xb0, 16)                                   \
+	A(mcqi_reg, data, 0xc0, 32)                                        \
+	F(mcqi_version, version, 0x20, 32)                                 \
 	F(atomic_caps, atomic_req_8B_endianness_mode, 0x40, 2)             \
 	F(atomic_caps, supported_atomic_req_8B_endianness_mode_1, 0x46, 1) \
 	F(atomic_caps, atomic_operations, 0x90, 16)                        \
@@ -231,6 +245,7 @@
 	F(cmd_hca_cap, retransmission_q_counters, 0x182, 1)                \
 	F(cmd_hca_cap, max_qp_cnt, 0x186, 10)                              \
 	F(cmd_hca_cap, pkey_table_size, 0x190, 16)                         \
+	F(cmd_hca_cap, mcam_reg, 0x1a9, 1)                                 \
 	F(cmd_hca_cap, local_ca_ack_delay, 0x1ab, 5)                       \
 	F(cmd_hca_cap, num_ports, 0x1b8, 8)                                \
 	F(cmd_hca_cap, log_max_msg, 0x1c3, 5)                              \
@@ -298,6 +313,7 @@
 	S(attach_to_mcg_in, 32)             \
 	S(query_hca_vport_context_out, 528) \
 	S(query_issi_out, 112)              \
+	S(mcqi_version, 124)                \
 	S(query_hca_cap_out, 4112)
 
 #define CX_FIELD_ENUM(format, field, bit, width) CX_AT_##format##_##field = (bit), CX_BITS_##format##_##field = (width),

@@ -83,6 +83,15 @@ def test_ibstat(shared_fabric, a):
     assert "PORT_ACTIVE" in out and "vendor_part_id:\t\t\t4115" in out
 
 
+def test_version_of_the_firmware(a):
+    """devlink reads it from registers, ibstat from the initialization segment."""
+    before = warnings(a)
+    out = a.run("devlink dev info pci/$(basename $(readlink /sys/class/infiniband/mlx5_0/device))")
+    version = re.search(r"Firmware version: (\S+)", a.run("ibstat mlx5_0"))[1]
+    assert re.findall(r"fw.version (\S+)", out) == [version] * 2 and "MUS0000000001" in out
+    assert warnings(a) == before
+
+
 def test_completion_timestamps(shared_fabric, a):
     """Each completion has a timestamp of the adapter's clock, whose frequency the driver reads."""
     tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
