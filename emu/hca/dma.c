@@ -196,7 +196,9 @@ static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, enum hca_
 	list_init(&p->link);
 	memcpy(p->entry, e, n * sizeof(*e));
 	for (i = 0, at = 0; i < n; at += e[i++].seg.len) {
-		m->seg[i] = (struct hca_move_seg){ .addr = e[i].seg.addr, .len = e[i].seg.len };
+		m->seg[i] = (struct hca_move_seg){ .addr = e[i].seg.addr,
+						   .len = e[i].seg.len,
+						   .on_demand = e[i].seg.on_demand };
 		if (op == HCA_MOVE_WRITE)
 			memcpy(m->data + at, e[i].seg.local, e[i].seg.len);
 	}
@@ -441,7 +443,7 @@ static void entry_move(struct hca_ctx *ctx, void *mem, const struct entry *e, bo
 
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len)
 {
-	const struct entry e = { .seg = { addr, len, (void *)(uintptr_t)local } };
+	const struct entry e = { .seg = { .addr = addr, .len = len, .local = (void *)(uintptr_t)local } };
 	int err = ctx->dma->write(dma, &e.seg, 1);
 	struct hca_pending *p;
 
@@ -480,7 +482,7 @@ static inline void batch_add(struct hca_batch *b, const struct hca_span *span, v
 			     void (*failed)(void *arg, u64 tag), void *arg, u64 tag, bool write)
 {
 	struct entry e = {
-		.seg = { .addr = span->addr, .len = span->len, .local = local },
+		.seg = { .addr = span->addr, .len = span->len, .on_demand = span->on_demand, .local = local },
 		.failed = failed,
 		.arg = arg,
 		.tag = tag,
@@ -520,7 +522,8 @@ static u32 gather(const struct group *g, u32 i, struct hca_dma_seg *seg, u32 *ns
 		const struct hca_dma_seg *s = &g->entry[i].seg;
 
 		if (n && seg[n - 1].addr + seg[n - 1].len == s->addr &&
-		    (u8 *)seg[n - 1].local + seg[n - 1].len == s->local && seg[n - 1].len + s->len >= s->len) {
+		    (u8 *)seg[n - 1].local + seg[n - 1].len == s->local && seg[n - 1].len + s->len >= s->len &&
+		    seg[n - 1].on_demand == s->on_demand) {
 			seg[n - 1].len += s->len;
 			continue;
 		}
@@ -608,7 +611,9 @@ void *hca_span_direct(const struct hca_span *span, bool write)
 {
 	const struct hca_ctx *ctx = span->ctx;
 
-	return ctx->dma->direct ? ctx->dma->direct(span_mem(span), span->addr, span->len, write) : NULL;
+	if (!ctx->dma->direct || span->on_demand)
+		return NULL;
+	return ctx->dma->direct(span_mem(span), span->addr, span->len, write);
 }
 
 u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value)
@@ -621,7 +626,7 @@ u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value)
 static int atomic_start(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
 			void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
-	const struct entry e = { .seg = { span->addr, 8, old }, .arg = arg, .tag = tag };
+	const struct entry e = { .seg = { span->addr, 8, span->on_demand, old }, .arg = arg, .tag = tag };
 	struct hca_pending *p =
 		pending_new(span->ctx, span_mem(span), swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, &e, 1);
 	int err;
@@ -640,7 +645,7 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 	       void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
 	const struct hca_dma_ops *dma = span->ctx->dma;
-	struct hca_dma_seg seg = { .addr = span->addr, .len = 8, .local = old };
+	struct hca_dma_seg seg = { .addr = span->addr, .len = 8, .on_demand = span->on_demand, .local = old };
 	u64 value, *p;
 	int err;
 

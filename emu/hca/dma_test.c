@@ -55,12 +55,14 @@ static void on_failed(void *arg, u64 tag)
 
 static void wr(u32 c, u64 addr, u32 len, const void *local, u32 id)
 {
-	hca_batch_write(b, &(struct hca_span){ ctx[c], addr, len, NULL }, local, on_failed, (void *)(uintptr_t)id, 0);
+	hca_batch_write(b, &(struct hca_span){ ctx[c], addr, len, false, NULL }, local, on_failed,
+			(void *)(uintptr_t)id, 0);
 }
 
 static void rd(u32 c, u64 addr, u32 len, void *local, u32 id)
 {
-	hca_batch_read(b, &(struct hca_span){ ctx[c], addr, len, NULL }, local, on_failed, (void *)(uintptr_t)id, 0);
+	hca_batch_read(b, &(struct hca_span){ ctx[c], addr, len, false, NULL }, local, on_failed, (void *)(uintptr_t)id,
+		       0);
 }
 
 static void run(void)
@@ -155,7 +157,7 @@ static void check_blame(void)
 	rd(0, 600, 8, src, 1);
 	run();
 	row(32, "a lone entry", failures == 1);
-	hca_batch_write(b, &(struct hca_span){ ctx[0], 600, 8, NULL }, src, add_again, NULL, 0);
+	hca_batch_write(b, &(struct hca_span){ ctx[0], 600, 8, false, NULL }, src, add_again, NULL, 0);
 	run();
 	row(33, "a callback may add", failures == 1 && hca_batch_pending(b) == 1);
 	run();
@@ -279,7 +281,7 @@ static void check_late(void)
 	late_count = 0;
 	memset(mem[0].byte + 48, 0, 8);
 	row(90, "an atomic",
-	    hca_atomic(&(struct hca_span){ ctx[1], 48, 8, NULL }, false, 3, 0, &old, on_failed, NULL, 0) ==
+	    hca_atomic(&(struct hca_span){ ctx[1], 48, 8, false, NULL }, false, 3, 0, &old, on_failed, NULL, 0) ==
 			    -EINPROGRESS &&
 		    late_moves[0]->op == HCA_MOVE_FETCH_ADD);
 	hca_move_abandon(late_moves[0]);
@@ -341,7 +343,7 @@ int main(void)
 	check_order();
 	check_blame();
 	check_atomics(ctx[0], 64, (u64 *)(void *)(mem[0].byte + 64), 50);
-	span = (struct hca_span){ ctx[0], 1 << 20, 8, NULL };
+	span = (struct hca_span){ ctx[0], 1 << 20, 8, false, NULL };
 	row(55, "missing memory", hca_atomic(&span, false, 1, 0, &old, NULL, NULL, 0) == -EFAULT);
 	span.len = 4;
 	row(56, "not 8 bytes", hca_atomic(&span, false, 1, 0, &old, NULL, NULL, 0) == -EFAULT);

@@ -122,7 +122,8 @@ struct hca_span {
 	struct hca_ctx *ctx;
 	u64 addr;
 	u32 len;
-	void *mem; /* memory of the process that registered it; NULL: the context's */
+	bool on_demand; /* see struct hca_dma_seg */
+	void *mem;      /* memory of the process that registered it; NULL: the context's */
 };
 /*
  * Checks key, PD, range, state and rights. Returns the number of spans, or an hca_key_error. Up to

@@ -265,11 +265,13 @@ struct hca_event {
  * possible. They return 0; -EFAULT, after which any part may have been moved; or -EAGAIN: this memory cannot be
  * reached without waiting, use start(). direct() may return a pointer that is valid until the next return to the loop,
  * or NULL. Segments are written in order, see hca_dma_order().
+ * @on_demand: of a region whose pages may come and go (ODP): its memory is that of the addresses now.
  */
 struct hca_move;
 struct hca_dma_seg {
 	u64 addr;
 	u32 len;
+	bool on_demand;
 	void *local;
 };
 struct hca_dma_ops {
@@ -284,6 +286,7 @@ struct hca_dma_ops {
 	 */
 	int (*start)(void *dma, struct hca_move *m);
 	void (*use)(void *dma, int by); /* adds @by (1 or -1) to the number of regions of this memory; may be NULL */
+	bool on_demand;                 /* regions may have HCA_ACCESS_ON_DEMAND */
 };
 /*
  * Before each segment that is stored to an application's memory: it becomes visible after those before it, also on a
@@ -316,6 +319,7 @@ enum hca_move_op {
 struct hca_move_seg {
 	u64 addr;
 	u32 len;
+	bool on_demand;
 	bool failed;
 };
 struct hca_move {

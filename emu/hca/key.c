@@ -124,15 +124,17 @@ static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 }
 
 /* Appends a span, merged with the previous one if adjacent. False if there is no room. */
-static bool add_span(struct hca_span *span, int *n, struct hca_ctx *ctx, void *mem, u64 addr, u32 len)
+static bool add_span(struct hca_span *span, int *n, struct hca_span add)
 {
-	if (*n && span[*n - 1].addr + span[*n - 1].len == addr && span[*n - 1].mem == mem) {
-		span[*n - 1].len += len;
+	struct hca_span *last = span + *n - 1;
+
+	if (*n && last->addr + last->len == add.addr && last->mem == add.mem && last->on_demand == add.on_demand) {
+		last->len += add.len;
 		return true;
 	}
 	if (*n == HCA_MAX_SPANS)
 		return false;
-	span[(*n)++] = (struct hca_span){ .ctx = ctx, .addr = addr, .len = len, .mem = mem };
+	span[(*n)++] = add;
 	return true;
 }
 
@@ -145,7 +147,10 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_
 	while (len) {
 		u64 in = off & (size - 1), part = min(size - in, (u64)len);
 
-		if (!add_span(span, &n, k->ctx, k->mem, k->pages[off >> k->page_shift] + in, (u32)part))
+		u64 addr = k->pages[off >> k->page_shift] + in;
+
+		if (!add_span(span, &n,
+			      (struct hca_span){ .ctx = k->ctx, .addr = addr, .len = (u32)part, .mem = k->mem }))
 			break;
 		off += part;
 		len -= (u32)part;
@@ -199,7 +204,7 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, u32 access, 
 			return m;
 		off += take;
 		for (j = 0; j < m; j++) {
-			if (!add_span(span, &n, k->ctx, part[j].mem, part[j].addr, part[j].len))
+			if (!add_span(span, &n, part[j]))
 				return n;
 			take -= part[j].len;
 			len -= part[j].len;
@@ -221,7 +226,11 @@ static int translate(const struct hca_key *k, u64 va, u32 len, u32 access, struc
 		return translate_pages(k, va, len, span);
 	if (unlikely(k->ranges))
 		return translate_keys(k, va, len, access, span);
-	*span = (struct hca_span){ .ctx = k->ctx, .addr = k->va + (va - k->base), .len = len, .mem = k->mem };
+	*span = (struct hca_span){ .ctx = k->ctx,
+				   .addr = k->va + (va - k->base),
+				   .len = len,
+				   .mem = k->mem,
+				   .on_demand = k->access & HCA_ACCESS_ON_DEMAND };
 	return 1;
 }
 

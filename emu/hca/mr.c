@@ -9,15 +9,15 @@
 #define OPTIONAL  0x3ff00000u
 #define MAX_PAGES (1u << 20)
 
-/* 10.6.3: remote write rights require local write. There is no on-demand paging. */
-static int check_access(u32 access)
+/* 10.6.3: remote write rights require local write. @more: further rights that this region may have. */
+static int check_access(u32 access, u32 more)
 {
 	const u32 known =
 		HCA_ACCESS_LOCAL_WRITE | REMOTE | HCA_ACCESS_MW_BIND | HCA_ACCESS_ZERO_BASED | HCA_ACCESS_HUGETLB;
 
 	if (access & (HCA_ACCESS_FLUSH_GLOBAL | HCA_ACCESS_FLUSH_PERSISTENT))
 		return -EOPNOTSUPP;
-	if (access & ~(known | OPTIONAL))
+	if (access & ~(known | more | OPTIONAL))
 		return -EINVAL;
 	if ((access & (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC)) && !(access & HCA_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -48,12 +48,13 @@ int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64
 {
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
 	u64 base = access & HCA_ACCESS_ZERO_BASED ? 0 : iova;
-	int err = check_access(access);
+	int err = check_access(access, ctx->dma->on_demand ? HCA_ACCESS_ON_DEMAND : 0);
+	bool whole = access & HCA_ACCESS_ON_DEMAND && !va && !base && len == UINT64_MAX;
 	struct hca_key *k;
 
 	if (err)
 		return err;
-	if (!pd || !len || len > ctx->hca->caps.max_mr_size || wraps(va, len) || wraps(base, len))
+	if (!pd || !len || (len > ctx->hca->caps.max_mr_size && !whole) || wraps(va, len) || wraps(base, len))
 		return -EINVAL;
 	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
@@ -63,7 +64,7 @@ int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64
 	if (dma && ctx->dma->use)
 		ctx->dma->use(dma, 1);
 	be_region(k, base, len, access, lkey, rkey);
-	err = hca_mr_check(k);
+	err = access & HCA_ACCESS_ON_DEMAND ? 0 : hca_mr_check(k);
 	if (err == -EINPROGRESS)
 		k->valid = false;
 	else if (err)
@@ -82,7 +83,7 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, const struct hca_mr_init *init, u32 *l
 {
 	struct hca_pd *pd = hca_pd_get(ctx, init->pdn);
 	u64 base = init->access & HCA_ACCESS_ZERO_BASED ? 0 : init->iova, len = init->len, size;
-	int err = check_access(init->access);
+	int err = check_access(init->access, 0);
 	u32 n = init->npages;
 	struct hca_key *k;
 
@@ -207,7 +208,7 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr)
 		return HCA_KEY_INVALID;
 	if (k->pd != qp->pd)
 		return HCA_KEY_PD;
-	if (!k->mkey && check_access(wr->access))
+	if (!k->mkey && check_access(wr->access, 0))
 		return HCA_KEY_ACCESS;
 	if (!wr->bind_len || wraps(wr->bind_addr, wr->bind_len))
 		return HCA_KEY_BOUNDS;

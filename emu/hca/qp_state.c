@@ -190,11 +190,12 @@ static bool pkey_index_ok(const struct hca *hca, u8 port, u16 index)
 	return hca_port_valid(hca, port) && index < hca_port_attr(hca, port)->pkeys;
 }
 
+/* On-demand paging is of regions, but programs pass the rights of their regions, and the kernel accepts it. */
 static bool check_access(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
 	const u32 known = HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ |
 			  HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_MW_BIND | HCA_ACCESS_FLUSH_GLOBAL |
-			  HCA_ACCESS_FLUSH_PERSISTENT | 0x3ff00000;
+			  HCA_ACCESS_FLUSH_PERSISTENT | HCA_ACCESS_ON_DEMAND | 0x3ff00000;
 
 	return !(a->access & ~known);
 }

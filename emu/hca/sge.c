@@ -124,7 +124,7 @@ static int key_copy(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 
 	u32 done = 0;
 
 	for (i = 0; i < n; i++) {
-		seg[i] = (struct hca_dma_seg){ span[i].addr, span[i].len, (u8 *)buf + done };
+		seg[i] = (struct hca_dma_seg){ .addr = span[i].addr, .len = span[i].len, .local = (u8 *)buf + done };
 		done += span[i].len;
 	}
 	if (n <= 0 || (write ? ops->write(ctx->dma_ctx, seg, (u32)n) : ops->read(ctx->dma_ctx, seg, (u32)n)))

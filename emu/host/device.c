@@ -115,9 +115,37 @@ int uv_query_device(struct uv_call *c)
 	return 0;
 }
 
+/* IBV_ODP_SUPPORT_* */
+enum {
+	ODP_SUPPORT = 1 << 0,
+	ODP_IMPLICIT = 1 << 1, /* regions of the whole address space */
+
+	ODP_SEND = 1 << 0,
+	ODP_RECV = 1 << 1,
+	ODP_WRITE = 1 << 2,
+	ODP_READ = 1 << 3,
+	ODP_ATOMIC = 1 << 4,
+	ODP_SRQ_RECV = 1 << 5,
+};
+
+static struct ib_uverbs_odp_caps odp_caps(const struct uv_host *h)
+{
+	if (hca_iw(h->hca)) /* as siw */
+		return (struct ib_uverbs_odp_caps){ 0 };
+	return (struct ib_uverbs_odp_caps){
+		.general_caps = ODP_SUPPORT | ODP_IMPLICIT,
+		.per_transport_caps = {
+			.rc_odp_caps = ODP_SEND | ODP_RECV | ODP_WRITE | ODP_READ | ODP_ATOMIC | ODP_SRQ_RECV,
+			.uc_odp_caps = ODP_SEND | ODP_RECV | ODP_WRITE,
+			.ud_odp_caps = ODP_SEND | ODP_RECV | ODP_SRQ_RECV,
+		},
+	};
+}
+
 int uv_ex_query_device(struct uv_call *c)
 {
-	struct ib_uverbs_ex_query_device_resp resp = { .base = device_of(c->u) };
+	struct ib_uverbs_ex_query_device_resp resp = { .base = device_of(c->u),
+						       .odp_caps = odp_caps(c->u->file->host) };
 
 	resp.response_length = (u32)min(sizeof(resp), c->out_core);
 	resp.device_cap_flags_ex = resp.base.device_cap_flags;

@@ -9,6 +9,8 @@
  * of a process (its credit) and of an iteration of the loop (TURN_NS): most moves finish in this time, which saves two
  * wake-ups. A process whose move has not finished is late: its further moves are queued behind this one, the loop
  * waits for none of them, and the transports suspend its queue pairs (hca_ctx_moved()) until the worker has finished.
+ * Memory of a region with on-demand paging is never accessed on the loop: the program may unmap it at any time, of which
+ * the daemon is not told.
  * Moves of a late process are not aborted while it lives. Writes keep their order: while one is outstanding, the
  * worker also executes later writes to shared memory.
  */
@@ -30,7 +32,7 @@ static int move_mapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 
 	if (p->writes || !p->nmappings)
 		return -EAGAIN;
 	for (; n; n--, seg++) {
-		u8 *at = uv_mapping_at(p, seg->addr, seg->len);
+		u8 *at = seg->on_demand ? NULL : uv_mapping_at(p, seg->addr, seg->len);
 
 		if (!at)
 			return -EAGAIN;
@@ -102,7 +104,7 @@ static int dma_start(void *dma, struct hca_move *m)
 
 	if (p->exited || (p->needs_copy && !p->mover && p->copy < 0))
 		return -EFAULT;
-	if (m->op >= HCA_MOVE_FETCH_ADD && uv_mapping_at(p, m->seg[0].addr, 8))
+	if (m->op >= HCA_MOVE_FETCH_ADD && !m->seg[0].on_demand && uv_mapping_at(p, m->seg[0].addr, 8))
 		return -EBUSY; /* the worker could not do it atomically with respect to the program */
 	if (!p->mover)
 		p->mover = uv_mover_create(p);
@@ -143,4 +145,5 @@ const struct hca_dma_ops uv_process_dma = {
 	.direct = dma_direct,
 	.start = dma_start,
 	.use = dma_use,
+	.on_demand = true,
 };

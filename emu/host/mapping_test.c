@@ -111,14 +111,15 @@ static void test_number_is_bounded(void)
 	uv_mapping_remove(&p, 0, ~0ull);
 }
 
-/* Segments within mappings are moved immediately; one outside or across an edge is not accessed on the loop. */
+/* Segments within mappings are moved immediately; one outside, across an edge, or of a region with on-demand paging is not. */
 static void test_moves(void)
 {
 	static u8 memory[3 * SIZE] __attribute__((aligned(SIZE))), out[3 * SIZE];
 	struct uv_process p = { .copy = -1, .pid = getpid() };
 	u64 at = (u64)(uintptr_t)memory;
-	const struct hca_dma_seg seg[] = { { at + SIZE, 200, out }, { at + SIZE + 300, 50, out + 600 } },
-				 outside = { at, 100, out }, across = { at + SIZE - 96, 300, out };
+	const struct hca_dma_seg seg[] = { { at + SIZE, 200, false, out }, { at + SIZE + 300, 50, false, out + 600 } },
+				 outside = { at, 100, false, out }, across = { at + SIZE - 96, 300, false, out },
+				 paged = { at + SIZE, 200, true, out };
 
 	assert(mmap(memory + SIZE, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files[MEMFD], 0) ==
 	       memory + SIZE);
@@ -128,6 +129,7 @@ static void test_moves(void)
 	assert(!uv_process_dma.read(&p, seg, ARRAY_SIZE(seg)));
 	assert(out[0] == 'b' && out[199] == 'b' && !out[200] && out[600] == 'b');
 	assert(uv_process_dma.read(&p, &outside, 1) == -EAGAIN && uv_process_dma.read(&p, &across, 1) == -EAGAIN);
+	assert(uv_process_dma.read(&p, &paged, 1) == -EAGAIN && uv_process_dma.write(&p, &paged, 1) == -EAGAIN);
 	memset(out, 'c', sizeof(out));
 	assert(!uv_process_dma.write(&p, seg, ARRAY_SIZE(seg)));
 	assert(memory[SIZE - 1] == 'a' && memory[SIZE] == 'c' && memory[SIZE + 349] == 'c');

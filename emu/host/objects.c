@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "emu/hca/iw.h"
 #include "emu/host/attr.h"
 #include "emu/host/command.h"
 
@@ -62,6 +63,8 @@ int uv_reg_mr(struct uv_call *c)
 
 	if (err)
 		return err;
+	if (cmd.access_flags & HCA_ACCESS_ON_DEMAND && hca_iw(c->u->file->host->hca)) /* as siw */
+		return -EINVAL;
 	if ((cmd.start ^ cmd.hca_va) & in_page && !(cmd.access_flags & HCA_ACCESS_ZERO_BASED))
 		return -EINVAL;
 	err = hca_mr_reg_of(c->u->verbs.ctx, f->process, cmd.pd_handle, cmd.start, cmd.hca_va, cmd.length,

@@ -48,7 +48,7 @@ int shim_access(uint64_t addr, uint64_t len, bool write)
 	int saved = errno;
 	bool ok;
 
-	if (!len || addr + len < addr) /* the daemon answers */
+	if (!len || addr + len + page - 1 < addr + len || addr + len < addr) /* the daemon answers */
 		return 0;
 	ok = page_permits(first, page, write) && (last == first || page_permits(last, page, write)) &&
 	     (last - first <= page || is_mapped(first, last, page));

@@ -251,7 +251,10 @@ static void channel_watch(struct shim_file *parent, int fd)
 		free(f);
 }
 
-/* REG_MR: checks the memory, and lets the daemon map it if possible (share.c). 0 or -errno. */
+/*
+ * REG_MR: checks the memory, and lets the daemon map it if possible (share.c); with on-demand paging there need be none.
+ * 0 or -errno.
+ */
 static int memory_begin(struct shim_file *f, const void *buf, size_t len)
 {
 	const uint32_t writes = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
@@ -263,6 +266,8 @@ static int memory_begin(struct shim_file *f, const void *buf, size_t len)
 	if (hdr->command != IB_USER_VERBS_CMD_REG_MR || len < sizeof(*hdr) + sizeof(cmd))
 		return 0;
 	memcpy(&cmd, hdr + 1, sizeof(cmd));
+	if (cmd.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)
+		return 0;
 	err = shim_access(cmd.start, cmd.length, cmd.access_flags & writes);
 	if (!err)
 		shim_share(f, cmd.start, cmd.length);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-IBTA rules for requesters, responders, datagrams, SRQs, memory windows, CQs, QP states and objects: tables in
-programs/rules, whose rows name their clauses. Requester and responder are queue pairs of one program on the two ports
-of h1.
+IBTA rules for requesters, responders, datagrams, SRQs, memory windows, CQs, QP states, objects and on-demand paging:
+tables in programs/rules, whose rows name their clauses. Requester and responder are queue pairs of one program on the
+two ports of h1.
 
     h1:1 --+
            leaf1
@@ -11,7 +11,7 @@ of h1.
 
 import pytest
 
-SUBJECTS = ("states", "requests", "order", "datagrams", "srq", "windows", "cq", "objects")
+SUBJECTS = ("states", "requests", "order", "datagrams", "srq", "windows", "cq", "objects", "paging")
 PARTITIONS = "Default=0x7fff, ipoib : ALL=full;\nBlue=0x8001 : ALL=full;\n"
 
 

@@ -15,6 +15,7 @@ static const struct subject subjects[] = {
 	{ "order", order_rules },   { "datagrams", datagrams_rules },
 	{ "srq", srq_rules },       { "windows", windows_rules },
 	{ "cq", cq_rules },         { "objects", objects_rules },
+	{ "paging", paging_rules },
 };
 
 static struct rule *table;

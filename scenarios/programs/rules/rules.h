@@ -204,5 +204,6 @@ void srq_rules(void);
 void windows_rules(void);
 void cq_rules(void);
 void objects_rules(void);
+void paging_rules(void);
 
 #endif
