@@ -53,7 +53,7 @@ static int direct_send(struct wire_port *w, struct wire_packet *pkt)
 	enum fabric_remote_payload payload = FABRIC_REMOTE_KEEPS;
 	int err;
 
-	if (pkt->flags & WIRE_PKT_ZCOPY && !f->flight_n)
+	if (pkt->flags & WIRE_PKT_ZCOPY && !fabric_in_flight(f))
 		payload = direct_payload(direct_remote(ca->port, wire_lrh_dlid(wire_packet_lrh(pkt))), true);
 	if (payload == FABRIC_REMOTE_KEEPS)
 		return fabric_ca_send(w, pkt);
@@ -66,7 +66,7 @@ static int direct_send(struct wire_port *w, struct wire_packet *pkt)
 	f->zcopy = true;
 	err = fabric_ca_send(w, pkt);
 	f->zcopy = false;
-	if (!err && f->flight_n) /* it was not dropped */
+	if (!err)
 		fabric_receive_direct(f);
 	return err;
 }

@@ -190,6 +190,7 @@ static void node_fini(struct fabric_node *n)
 
 void fabric_destroy(struct fabric *f)
 {
+	struct fabric_flight fl;
 	u32 i, p;
 
 	if (!f)
@@ -204,16 +205,14 @@ void fabric_destroy(struct fabric *f)
 			if (f->nodes[i].ports[p].vls)
 				fabric_arb_flush(&f->nodes[i].ports[p], FABRIC_CTR_XMIT_INACTIVE);
 	fabric_timing_fini(f);
-	while (f->flight_n) {
-		wire_packet_free(f->flight[f->flight_head].p);
-		f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
-		f->flight_n--;
-	}
+	while (fabric_flight_pop(&f->released, &fl) || fabric_flight_pop(&f->flight, &fl))
+		wire_packet_free(fl.p);
 	for (i = 0; i < f->nnodes; i++)
 		node_fini(&f->nodes[i]);
 	loop_task_cancel(&f->task);
 	loop_timer_cancel(&f->timer);
-	free(f->flight);
+	free(f->flight.ring);
+	free(f->released.ring);
 	free(f->nodes);
 	free(f->port_pool);
 	fabric_remote_fini(f);

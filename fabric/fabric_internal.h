@@ -145,7 +145,12 @@ struct fabric_remote {
 struct fabric_flight {
 	struct wire_packet *p;
 	struct fabric_port *to;
-	u32 hook; /* hooks of the receiver that it has passed; not 0: the receiver has not counted it */
+	u32 after; /* number of the receiver's fault that has passed it on; 0: none */
+};
+
+struct fabric_flights {
+	struct fabric_flight *ring; /* a power of two */
+	u32 cap, head, n;
 };
 
 /*
@@ -187,8 +192,7 @@ struct fabric {
 	struct fabric_port *port_pool;
 	struct fabric_remote *remotes;
 	u32 nremotes;
-	struct fabric_flight *flight; /* ring, a power of two */
-	u32 flight_cap, flight_head, flight_n;
+	struct fabric_flights flight, released; /* released by faults: before those on their links that are in flight */
 	struct list kicked, waiting, downs;
 	struct list direct; /* CA ports whose zero-copy send waits for a trunk */
 	bool zcopy; /* direct.c takes the packet that is pushed out of the ring at once: it may reference memory */
@@ -215,8 +219,15 @@ static inline u32 fabric_blocks(const struct wire_packet *p)
 }
 
 /* flight.c: packets on links */
-/* Queues @p as in flight to @to, starting at fault hook number @hook. Port 0 of a switch: the switch sends it. */
-void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook);
+/* Queues @p as in flight to @to. Port 0 of a switch: the switch sends it. */
+void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p);
+/* Queues @p, which fault number @after of @to has passed on, before those in flight: a link does not reorder packets. */
+void fabric_flight_push_released(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 after);
+bool fabric_flight_pop(struct fabric_flights *q, struct fabric_flight *fl); /* false: there is none */
+static inline u32 fabric_in_flight(const struct fabric *f)
+{
+	return f->flight.n + f->released.n;
+}
 /* Transmits @p on @out's link; the caller has checked VL, credits and port state. Returns the receiving port. */
 struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl);
 /* Counts and captures a packet at the receiving port. */
@@ -263,7 +274,7 @@ static inline void fabric_transmit(struct fabric_port *out, struct wire_packet *
 		fabric_timing_transmit(out, p, vl, in);
 		return;
 	}
-	fabric_flight_push(f, fabric_flight_transmit(out, p, vl), p, 0);
+	fabric_flight_push(f, fabric_flight_transmit(out, p, vl), p);
 	if (in)
 		fabric_flight_release(in, in_vl, blocks);
 }

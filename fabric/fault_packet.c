@@ -34,11 +34,11 @@ static void link_flow(const void *packet, u64 key[2])
 	key[1] = (u64)p->len << 16 | (u64)wire_lrh_sl(lrh) << 8 | p->vl;
 }
 
-static void link_forward(struct fault_hook *h, void *packet, u32 next)
+static void link_forward(struct fault_hook *h, void *packet, u32 after)
 {
 	struct fabric_port *in = h->at;
 
-	fabric_flight_push(in->node->f, in, packet, next);
+	fabric_flight_push_released(in->node->f, in, packet, after);
 }
 
 static void link_drop(struct fault_hook *h, void *packet)

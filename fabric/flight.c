@@ -3,7 +3,8 @@
  * Packets in flight on links, with credit-based flow control (IBTA 7.9).
  *
  * A link has no latency unless a fault or the topology (timing.c) adds it. A transmitted packet is put into the ring of
- * packets in flight, from which receive.c takes it. Each port has an input buffer for each data VL. A port transmits a
+ * packets in flight, from which receive.c takes it; one that a fault of the receiving port has held, or has made, into
+ * another, which comes first. Each port has an input buffer for each data VL. A port transmits a
  * packet only when the input buffer of its peer has credits for it. The packet holds these credits until it has left on
  * the next link or the CA's user has accepted it; returned credits schedule the port at the other end of the cable.
  * VL15 has no flow control: a VL15 packet that cannot be transmitted is dropped.
@@ -12,29 +13,50 @@
 
 #include "fabric/fabric_internal.h"
 
-void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook)
+static bool flights_grow(struct fabric_flights *q)
 {
-	if (!f->zcopy && !wire_packet_own(p)) {
-		wire_packet_free(p);
+	u32 cap = q->cap ? q->cap * 2 : 1024, i;
+	struct fabric_flight *ring = malloc(cap * sizeof(*ring));
+
+	if (!ring)
+		return false;
+	for (i = 0; i < q->n; i++)
+		ring[i] = q->ring[(q->head + i) & (q->cap - 1)];
+	free(q->ring);
+	q->ring = ring;
+	q->cap = cap;
+	q->head = 0;
+	return true;
+}
+
+static void flights_push(struct fabric *f, struct fabric_flights *q, struct fabric_flight fl)
+{
+	if ((!f->zcopy && !wire_packet_own(fl.p)) || (q->n == q->cap && !flights_grow(q))) {
+		wire_packet_free(fl.p);
 		return;
 	}
-	if (f->flight_n == f->flight_cap) {
-		u32 cap = f->flight_cap ? f->flight_cap * 2 : 1024, i;
-		struct fabric_flight *ring = malloc(cap * sizeof(*ring));
-
-		if (!ring) {
-			wire_packet_free(p);
-			return;
-		}
-		for (i = 0; i < f->flight_n; i++)
-			ring[i] = f->flight[(f->flight_head + i) & (f->flight_cap - 1)];
-		free(f->flight);
-		f->flight = ring;
-		f->flight_cap = cap;
-		f->flight_head = 0;
-	}
-	f->flight[(f->flight_head + f->flight_n++) & (f->flight_cap - 1)] = (struct fabric_flight){ p, to, hook };
+	q->ring[(q->head + q->n++) & (q->cap - 1)] = fl;
 	loop_task_queue(f->loop, &f->task);
+}
+
+void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p)
+{
+	flights_push(f, &f->flight, (struct fabric_flight){ p, to, 0 });
+}
+
+void fabric_flight_push_released(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 after)
+{
+	flights_push(f, &f->released, (struct fabric_flight){ p, to, after });
+}
+
+bool fabric_flight_pop(struct fabric_flights *q, struct fabric_flight *fl)
+{
+	if (!q->n)
+		return false;
+	*fl = q->ring[q->head];
+	q->head = (q->head + 1) & (q->cap - 1);
+	q->n--;
+	return true;
 }
 
 /* A loopback packet is in flight to port 0, which a CA does not have. */
@@ -45,7 +67,7 @@ void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 
 	p->in_port = self->num;
 	if (vl != WIRE_VL_MGMT)
 		self->rx_blocks[vl] += fabric_blocks(p);
-	fabric_flight_push(self->node->f, &self->node->ports[0], p, 0);
+	fabric_flight_push(self->node->f, &self->node->ports[0], p);
 }
 
 void fabric_flight_kick(struct fabric_port *out)

@@ -64,7 +64,7 @@ void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt)
 
 	if (p->node->sw) {
 		pkt->in_port = 0;
-		fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0); /* the switch forwards it */
+		fabric_flight_push(p->node->f, &p->node->ports[0], pkt); /* the switch forwards it */
 	} else if (fabric_has_lid(p, wire_lrh_dlid(wire_packet_lrh(pkt)))) {
 		fabric_flight_loopback(p, pkt, pkt->vl);
 	} else if (pkt->vl == WIRE_VL_MGMT) {

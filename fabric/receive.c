@@ -73,18 +73,18 @@ static void receive_vcrc_error(struct fabric_port *in, const struct wire_packet 
 }
 
 /* Returns the port at which the packet arrives next; NULL: it has been delivered, queued or dropped. */
-static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_packet *p, u32 hook)
+static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_packet *p, u32 after)
 {
 	struct fabric_node *n = in->node;
 	struct fabric_port *to;
 	bool vl15;
 
-	if (unlikely(in->hooks.n || hook)) {
+	if (unlikely(in->hooks.n || after)) {
 		if (!wire_packet_own(p)) {
 			fabric_flight_drop(in, p);
 			return NULL;
 		}
-		if (!fault_pass(&in->hooks, p, hook))
+		if (!fault_pass(&in->hooks, p, after))
 			return NULL; /* a fault has dropped or holds the packet */
 		fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
 				    wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
@@ -128,17 +128,17 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
  * packet goes round until they change (IBTA has no limit of hops within a subnet): after HOPS_MAX ports it is in flight
  * behind the others. Returns what it costs of a budget of packets.
  */
-static u32 receive_forward(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook)
+static u32 receive_forward(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 after)
 {
 	u32 hops;
 
 	for (hops = 0; to && hops < HOPS_MAX; hops++) {
-		to = receive_packet(to, p, hook);
-		hook = 0;
+		to = receive_packet(to, p, after);
+		after = 0;
 	}
 	if (likely(!to))
 		return 1;
-	fabric_flight_push(f, to, p, 0);
+	fabric_flight_push(f, to, p);
 	return HOPS_MAX;
 }
 
@@ -157,14 +157,14 @@ void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
 		wire_packet_free(p);
 		return;
 	}
-	if (p->vl == WIRE_VL_MGMT && f->flight_n >= RUN_BUDGET) { /* it has no credits that would limit it */
+	if (p->vl == WIRE_VL_MGMT && f->flight.n >= RUN_BUDGET) { /* it has no credits that would limit it */
 		fabric_count(r->local, FABRIC_CTR_VL15_DROPPED);
 		wire_packet_free(p);
 		return;
 	}
 	to = fabric_flight_transmit(&r->port, p, p->vl);
-	if (f->flight_n || f->timing.on || p->vl == WIRE_VL_MGMT || op->transport == WIRE_TP_UD) {
-		fabric_flight_push(f, to, p, 0);
+	if (fabric_in_flight(f) || f->timing.on || p->vl == WIRE_VL_MGMT || op->transport == WIRE_TP_UD) {
+		fabric_flight_push(f, to, p);
 		return;
 	}
 	receive_forward(f, to, p, 0);
@@ -172,28 +172,25 @@ void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
 
 void fabric_receive_direct(struct fabric *f)
 {
-	struct fabric_flight fl = f->flight[f->flight_head];
+	struct fabric_flight fl;
 
-	f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
-	f->flight_n--;
+	if (!fabric_flight_pop(&f->flight, &fl))
+		return; /* it was dropped */
 	while (fl.to && (fl.to->remote || fl.to->node->sw))
 		fl.to = receive_packet(fl.to, fl.p, 0);
 	if (fl.to)
-		fabric_flight_push(f, fl.to, fl.p, 0);
+		fabric_flight_push(f, fl.to, fl.p);
 }
 
 void fabric_receive_run(struct loop_task *t, struct now now)
 {
 	struct fabric *f = container_of(t, struct fabric, task);
 	u32 budget = RUN_BUDGET;
+	struct fabric_flight fl;
 
 	while (budget) {
-		if (f->flight_n) {
-			struct fabric_flight fl = f->flight[f->flight_head];
-
-			f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
-			f->flight_n--;
-			budget -= min(budget, receive_forward(f, fl.to, fl.p, fl.hook));
+		if (fabric_flight_pop(&f->released, &fl) || fabric_flight_pop(&f->flight, &fl)) {
+			budget -= min(budget, receive_forward(f, fl.to, fl.p, fl.after));
 		} else if (!list_empty(&f->kicked)) {
 			struct fabric_port *p = list_first(&f->kicked, struct fabric_port, kick);
 
@@ -211,25 +208,36 @@ void fabric_receive_run(struct loop_task *t, struct now now)
 	loop_task_queue(f->loop, &f->task);
 }
 
-/* Links with rates: handles due events, in the order of time. */
+static void receive_event(struct fabric *f, const struct fabric_due *e)
+{
+	if (e->p) {
+		receive_forward(f, e->port, e->p, 0);
+		return;
+	}
+	if (e->in)
+		fabric_flight_release(e->in, e->vl, e->blocks);
+	if (fabric_timing_busy(e->port))
+		return; /* a VL15 packet follows it */
+	fabric_arb_run(e->port);
+	if (e->port->ca)
+		fabric_ca_ready(e->port);
+}
+
+/* Links with rates: handles due events, in the order of time. What faults release precedes what arrives. */
 void fabric_receive_events(struct loop_timer *t, struct now now)
 {
 	struct fabric *f = container_of(t, struct fabric, timing.timer);
 	u32 budget = RUN_BUDGET;
+	struct fabric_flight fl;
 	struct fabric_due e;
 
-	while (budget-- && fabric_timing_pop(f, now.ns, &e)) {
-		if (e.p) {
-			receive_forward(f, e.port, e.p, 0);
-			continue;
-		}
-		if (e.in)
-			fabric_flight_release(e.in, e.vl, e.blocks);
-		if (fabric_timing_busy(e.port))
-			continue; /* a VL15 packet follows it */
-		fabric_arb_run(e.port);
-		if (e.port->ca)
-			fabric_ca_ready(e.port);
+	while (budget--) {
+		if (fabric_flight_pop(&f->released, &fl))
+			receive_forward(f, fl.to, fl.p, fl.after);
+		else if (fabric_timing_pop(f, now.ns, &e))
+			receive_event(f, &e);
+		else
+			break;
 	}
 	fabric_timing_done(f);
 }

@@ -145,13 +145,13 @@ static void relay_multicast(struct fabric_node *sw, struct fabric_port *in, stru
 			in->rx_blocks[c->vl] += fabric_blocks(c);
 		to = relay_output(in, &sw->ports[port], c);
 		if (to)
-			fabric_flight_push(sw->f, to, c, 0);
+			fabric_flight_push(sw->f, to, c);
 	}
 	if (!any && dflt && dflt <= sw->nports && dflt != in->num) {
 		struct fabric_port *to = relay_output(in, &sw->ports[dflt], p);
 
 		if (to)
-			fabric_flight_push(sw->f, to, p, 0);
+			fabric_flight_push(sw->f, to, p);
 		return;
 	}
 	if (!any)

@@ -130,7 +130,7 @@ static void test_loop_of_switches(void)
 	row(9, "and other work is done", ran == i);
 	set_ring_outputs(false);
 	test_run(0);
-	row(10, "until the tables are right", !test_fabric->flight_n);
+	row(10, "until the tables are right", !test_fabric->flight.n);
 	test_stop();
 }
 

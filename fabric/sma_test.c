@@ -470,7 +470,7 @@ static void test_dlids(void)
 	    h1.mads == mads && test_counter("leaf1", 1, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == relay + 1);
 	errors = test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS);
 	fabric_flight_push(test_fabric, fabric_node_port(fabric_node_find(test_fabric, "h2"), 1),
-			   fabric_mad_packet(1, WIRE_LID_PERMISSIVE, 0, MAD_QPN_GSI), 0);
+			   fabric_mad_packet(1, WIRE_LID_PERMISSIVE, 0, MAD_QPN_GSI));
 	test_run(0);
 	row(196, "so does an adapter", test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 1);
 	forward(77, 2);

@@ -4,6 +4,7 @@
  * VCRC, a MAD 288 and 2. A byte takes 250 ps on 4xQDR (32 Gb/s of data), a cable 5 ns, and a switch 130 ns.
  */
 #include "fabric/fabric_fixture.h"
+#include "fabric/fault.h"
 
 #define PAYLOAD 1000
 
@@ -142,6 +143,36 @@ static void test_agent(void)
 	test_stop();
 }
 
+static u32 psns[8], npsns;
+
+static int record(void *ctx, struct wire_packet *p)
+{
+	psns[npsns++ % ARRAY_SIZE(psns)] = wire_bth_psn(wire_packet_bth(p));
+	return test_receive(ctx, p);
+}
+
+/* The loop is late: packets are due when the delay of those before them is removed. */
+static void test_fault(void)
+{
+	struct fault *ft;
+	char err[100];
+
+	start("4xQDR");
+	h[3].port->data.receive = record;
+	ft = fault_add(fabric_faults(test_fabric), "h3 delay time=1s dir=in", err, sizeof(err));
+	test_send(&h[1], 3, 0, PAYLOAD, 1);
+	test_run(NSEC_PER_MSEC);
+	test_send(&h[1], 3, 0, PAYLOAD, 2);
+	row(50, "the second one is not due", loop_timer_armed(&test_fabric->timing.timer));
+	run_to(loop_now(test_loop).ns + 396);
+	fault_remove(ft);
+	fabric_receive_events(&test_fabric->timing.timer, (struct now){ loop_now(test_loop).ns + NSEC_PER_USEC });
+	row(51, "what the fault released is first", npsns == 2 && psns[0] == 1 && psns[1] == 2);
+	test_run(NSEC_PER_MSEC);
+	row(52, "each arrives once", npsns == 2);
+	test_stop();
+}
+
 int main(void)
 {
 	test_rates();
@@ -149,5 +180,6 @@ int main(void)
 	test_propagation();
 	test_vl15();
 	test_agent();
+	test_fault();
 	return rows_end();
 }

@@ -225,6 +225,7 @@ struct fault *fault_add(struct fault_set *set, const char *text, char *err, size
 		return NULL;
 	}
 	ft->set = set;
+	ft->number = set->armed + 1;
 	ft->timer.fn = fault_on_timer;
 	list_init(&ft->link);
 	list_init(&ft->due);
@@ -236,6 +237,7 @@ struct fault *fault_add(struct fault_set *set, const char *text, char *err, size
 		goto err_destroy;
 	}
 	set->seed++;
+	set->armed = ft->number;
 	list_add(&set->faults, &ft->link);
 	if (t->changed)
 		t->changed(set);

@@ -90,9 +90,9 @@ struct fault_kind {
 /* A target's functions for its packets. */
 struct fault_packet_ops {
 	bool (*match)(const struct fault *ft, const void *packet);
-	/* Passes the packet to the hooks of h->point from number @next on, and then to
-	 * the receiver. Takes ownership. */
-	void (*forward)(struct fault_hook *h, void *packet, u32 next);
+	/* Passes the packet to the hooks of h->point that were armed after number @after, and then to the receiver,
+	 * before all packets that have not passed this hook. Takes ownership. */
+	void (*forward)(struct fault_hook *h, void *packet, u32 after);
 	void (*drop)(struct fault_hook *h, void *packet);
 	void *(*clone)(struct fault_hook *h, void *packet); /* NULL if out of memory */
 	/* The bytes of a packet that corrupt may modify, from *from to *len, according to ft->what; NULL: none. */
@@ -154,6 +154,7 @@ struct fault_set {
 	struct loop *loop;
 	void *owner; /* the fabric, port, ... */
 	u64 seed;    /* for the next fault without seed= */
+	u32 armed;   /* number of the last fault */
 	struct list faults, due;
 	struct loop_task task; /* applies faults that a packet has triggered */
 	/* Called when a fault hits (packet faults: the first hits only), begins or ends. May be NULL. */
@@ -164,6 +165,7 @@ struct fault_set {
 struct fault {
 	struct fault_set *set;
 	const struct fault_kind *kind;
+	u32 number;       /* in the order of arming, from 1 on */
 	struct list link; /* in fault_set.faults */
 	struct list due;  /* in fault_set.due */
 	struct list hooks;
@@ -226,8 +228,11 @@ void fault_trigger(struct fault_set *set, bool (*concerns)(const struct fault *f
 /* fault_hook.c */
 int fault_attach(struct fault *ft, struct fault_point *point, void *at); /* 0 or -ENOMEM */
 void fault_detach(struct fault *ft);                                     /* all hooks, which release their packets */
-/* Runs the hooks of @point from number @first on. False: a fault has dropped or held the packet. */
-bool fault_pass(struct fault_point *point, void *packet, u32 first);
+/*
+ * Runs the hooks of @point of faults that were armed after number @after; 0: of all. False: a fault has dropped or held
+ * the packet.
+ */
+bool fault_pass(struct fault_point *point, void *packet, u32 after);
 /* For kinds: counts the packet if it matches. True: the fault acts on it. */
 bool fault_hit(struct fault_hook *h, const void *packet);
 enum fault_verdict fault_discard(struct fault_hook *h, void *packet);

@@ -42,18 +42,9 @@ u64 fault_now(const struct fault_hook *h)
 
 /* Holding and releasing */
 
-static u32 hook_number(const struct fault_hook *h)
-{
-	u32 i = 0;
-
-	while (h->point->hook[i] != h)
-		i++;
-	return i;
-}
-
 static void hook_forward(struct fault_hook *h, void *packet)
 {
-	hook_ops(h)->forward(h, packet, hook_number(h) + 1);
+	hook_ops(h)->forward(h, packet, h->fault->number);
 }
 
 static struct fault_held *hook_first(const struct fault_hook *h)
@@ -152,12 +143,13 @@ void fault_detach(struct fault *ft)
 	while (!list_empty(&ft->hooks)) {
 		struct fault_hook *h = list_first(&ft->hooks, struct fault_hook, link);
 		struct fault_point *pt = h->point;
-		u32 i;
+		u32 i = 0;
 
 		while (hook_first(h))
 			hook_release_first(h);
 		loop_timer_cancel(&h->timer);
-		i = hook_number(h);
+		while (pt->hook[i] != h)
+			i++;
 		pt->n--;
 		memmove(&pt->hook[i], &pt->hook[i + 1], (pt->n - i) * sizeof(struct fault_hook *));
 		point_changed(pt);
@@ -202,11 +194,16 @@ static const struct fault_flow *flow_lookup(struct fault_point *pt, const void *
 	return f;
 }
 
-/* Runs a hook. False: the fault has dropped or held the packet. Triggers a state fault. */
-static bool hook_run(struct fault_hook *h, void *packet)
+/*
+ * Runs a hook, unless the packet has passed it: its fault is not one after @after. False: the fault has dropped or held
+ * the packet. Triggers a state fault.
+ */
+static bool hook_run(struct fault_hook *h, void *packet, u32 after)
 {
 	struct fault *ft = h->fault;
 
+	if (ft->number <= after)
+		return true;
 	if (ft->kind->packet)
 		return ft->kind->packet(h, packet) == FAULT_PASS;
 	if (hook_ops(h)->match(ft, packet))
@@ -214,19 +211,19 @@ static bool hook_run(struct fault_hook *h, void *packet)
 	return true;
 }
 
-bool fault_pass(struct fault_point *pt, void *packet, u32 first)
+bool fault_pass(struct fault_point *pt, void *packet, u32 after)
 {
 	const struct fault_flow *f = pt->n && pt->flow ? flow_lookup(pt, packet) : NULL;
 	u32 i;
 
 	if (!f || f->many) {
-		for (i = first; i < pt->n; i++)
-			if (!hook_run(pt->hook[i], packet))
+		for (i = 0; i < pt->n; i++)
+			if (!hook_run(pt->hook[i], packet, after))
 				return false;
 		return true;
 	}
 	for (i = 0; i < f->n; i++)
-		if (f->hook[i] >= first && !hook_run(pt->hook[f->hook[i]], packet))
+		if (!hook_run(pt->hook[f->hook[i]], packet, after))
 			return false;
 	return true;
 }

@@ -112,9 +112,9 @@ static bool toy_match(const struct fault *ft, const void *packet)
 	       (it->number >= ft->match.len[0] && it->number <= ft->match.len[1]);
 }
 
-static void toy_forward(struct fault_hook *h, void *packet, u32 next)
+static void toy_forward(struct fault_hook *h, void *packet, u32 after)
 {
-	if (fault_pass(h->point, packet, next))
+	if (fault_pass(h->point, packet, after))
 		item_arrives(packet);
 }
 

@@ -71,9 +71,9 @@ static void frame_hit(struct fault_hook *h)
 	eth_count(h->at, ETH_CTR_FAULTS);
 }
 
-static void frame_forward(struct fault_hook *h, void *packet, u32 next)
+static void frame_forward(struct fault_hook *h, void *packet, u32 after)
 {
-	if (fault_pass(h->point, packet, next))
+	if (fault_pass(h->point, packet, after))
 		eth_end_receive(h->at, packet);
 }
 

@@ -550,7 +550,7 @@ static void test_zcopy(void)
 	psn = fill_zcopy(psn);
 	row(371, "as much as the ring holds, without a queue",
 	    psn - first > TRUNK_RING / 4096 / 2 && psn - first < TRUNK_RING / 4096 && list_empty(&c->active) &&
-		    !a.f->flight_n);
+		    !a.f->flight.n);
 	ready = h1.ready;
 	test_run(0);
 	row(372, "then the sender waits for space", h1.ready == ready + 1 && !c->wants_space);
@@ -558,7 +558,7 @@ static void test_zcopy(void)
 	test_run(0);
 	row(373, "all arrive", h101.packets == psn - first && !h101.order_errors && !wrong_payloads);
 
-	row(374, "behind a packet in flight", !test_send(&h1, 3, 0, 64, psn) && a.f->flight_n == 1);
+	row(374, "behind a packet in flight", !test_send(&h1, 3, 0, 64, psn) && a.f->flight.n == 1);
 	first = h101.packets;
 	send_zcopy(3, ++psn);
 	test_run(0);

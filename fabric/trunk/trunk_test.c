@@ -228,12 +228,12 @@ static void test_smps(void)
 	for (; sent < 20000; sent++)
 		fabric_remote_receive(fabric_remote(a.f, 0),
 				      fabric_mad_packet(WIRE_LID_PERMISSIVE, WIRE_LID_PERMISSIVE, 0, MAD_QPN_SMI));
-	before = a.f->flight_n;
+	before = a.f->flight.n;
 	row(306, "a limited number waits", before >= 1000 && before < 10000);
 	row(307, "the others are dropped", test_counter("leaf1", 9, FABRIC_CTR_VL15_DROPPED) == sent - before);
 	test_run(0);
 	row(308, "then there is room again",
-	    !a.f->flight_n && !test_get(&h1, "\1\11", SMP_ATTR_NODE_INFO, 0) && at(PORT_STATE_INIT));
+	    !a.f->flight.n && !test_get(&h1, "\1\11", SMP_ATTR_NODE_INFO, 0) && at(PORT_STATE_INIT));
 	trunk_stop();
 }
 

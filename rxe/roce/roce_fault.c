@@ -36,13 +36,13 @@ static void roce_fault_drop(struct fault_hook *h, void *packet)
 	wire_packet_free(packet);
 }
 
-static bool fault_pass_from(struct roce_port *rp, struct wire_packet *p, bool out, u32 first)
+static bool fault_pass_from(struct roce_port *rp, struct wire_packet *p, bool out, u32 after)
 {
 	if (rp->down) {
 		roce_fault_drop(NULL, p);
 		return false;
 	}
-	if (!fault_pass(&rp->hooks[out], p, first))
+	if (!fault_pass(&rp->hooks[out], p, after))
 		return false;
 	if (out || !(p->flags & WIRE_PKT_BAD_ICRC))
 		return true;
@@ -66,12 +66,12 @@ void roce_fault_arrived(struct roce_port *rp, struct wire_packet *p, const struc
 	roce_arrived(rp, p, &now);
 }
 
-static void roce_fault_forward(struct fault_hook *h, void *packet, u32 next)
+static void roce_fault_forward(struct fault_hook *h, void *packet, u32 after)
 {
 	struct roce_port *rp = hook_port(h);
 	struct wire_roce r;
 
-	if (!fault_pass_from(rp, packet, hook_is_out(h), next))
+	if (!fault_pass_from(rp, packet, hook_is_out(h), after))
 		return;
 	if (hook_is_out(h)) {
 		roce_queue(rp, packet);
