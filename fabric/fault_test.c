@@ -233,6 +233,7 @@ static const struct {
 static bool removals_ok(u32 i)
 {
 	struct fault *a = arm(removals[i].fault), *b = removals[i].fault2 ? arm(removals[i].fault2) : NULL;
+	u64 before = test_counter("h3", 1, FABRIC_CTR_RCV_PKTS);
 	bool ok;
 	u32 psn;
 
@@ -247,7 +248,7 @@ static bool removals_ok(u32 i)
 	if (!ok)
 		printf("%s: %s\n", removals[i].fault, order);
 	if (!b)
-		return ok;
+		return ok && test_counter("h3", 1, FABRIC_CTR_RCV_PKTS) == before + 8;
 	fault_remove(b);
 	test_run(0);
 	if (removals[i].after && strcmp(order, removals[i].after)) {
@@ -255,6 +256,34 @@ static bool removals_ok(u32 i)
 		return false;
 	}
 	return ok && !credits_in_use();
+}
+
+static u64 received_by_leaf(void)
+{
+	return test_counter("leaf1", 1, FABRIC_CTR_RCV_PKTS);
+}
+
+/* Packets in flight when a fault is armed or removed are received once. */
+static void test_counted_once(void)
+{
+	u64 before;
+	struct fault *ft;
+	u32 i;
+
+	start();
+	before = received_by_leaf();
+	for (i = 1; i <= 4; i++)
+		test_send(&h[1], 3, 0, 64, i);
+	ft = arm("h1 drop psn=3 dir=out");
+	test_run(0);
+	row(301, "a fault that is armed behind them", !strcmp(order, "1 2 4") && received_by_leaf() == before + 4);
+	for (i = 5; i <= 8; i++)
+		test_send(&h[1], 3, 0, 64, i);
+	fault_remove(ft);
+	test_run(0);
+	row(302, "a fault that is removed before they arrive",
+	    !strcmp(order, "1 2 4 5 6 7 8") && received_by_leaf() == before + 8);
+	test_stop();
 }
 
 static void test_packets(void)
@@ -508,6 +537,7 @@ int main(void)
 
 	test_refused();
 	test_packets();
+	test_counted_once();
 	test_credits();
 	test_links();
 	test_nodes();

@@ -136,8 +136,10 @@ struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_
 		to->rx_blocks[vl] += (len + 2 + 63) / 64;
 	if (unlikely(out->captures))
 		fabric_capture_packet(out, p, true);
-	if (likely(!to->hooks.n)) /* otherwise receive.c counts it */
+	if (likely(!to->hooks.n))
 		fabric_flight_count(to, p, words, multicast);
+	else
+		p->flags |= WIRE_PKT_UNCOUNTED;
 	return to;
 }
 

@@ -79,13 +79,16 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 	struct fabric_port *to;
 	bool vl15;
 
-	if (unlikely(in->hooks.n || after)) {
+	if (unlikely(in->hooks.n)) {
 		if (!wire_packet_own(p)) {
 			fabric_flight_drop(in, p);
 			return NULL;
 		}
 		if (!fault_pass(&in->hooks, p, after))
 			return NULL; /* a fault has dropped or holds the packet */
+	}
+	if (unlikely(p->flags & WIRE_PKT_UNCOUNTED)) {
+		p->flags &= (u8)~WIRE_PKT_UNCOUNTED;
 		fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
 				    wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
 	}

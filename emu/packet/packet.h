@@ -41,6 +41,7 @@ enum wire_packet_flags {
 	 * such a packet copies its payload: wire_packet_own().
 	 */
 	WIRE_PKT_ZCOPY = 1 << 3,
+	WIRE_PKT_UNCOUNTED = 1 << 4, /* on a link with packet faults, after which the receiving port counts it */
 };
 
 /*
