@@ -450,6 +450,11 @@ static void on_timer(struct loop_timer *timer, struct now now)
 
 	if (c->ended)
 		return;
+	if (now.ns - timer->when >= TRUNK_LATE) { /* this daemon did not run: what has come meanwhile is not read yet */
+		c->heard = now.ns;
+		trunk_conn_set_timer(c, c->nready ? TRUNK_PING : TRUNK_HELLO_TIME);
+		return;
+	}
 	if (!c->nready) {
 		conn_handshake_expired(c);
 		return;

@@ -421,6 +421,10 @@ static void test_hello(void)
 	fd[1] = stranger_train();
 	row(114, "a second one is not",
 	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 1 && side_state(&a) == PORT_STATE_INIT);
+	a.set->trunks[0].conn->heard -= 2 * TRUNK_SILENCE;
+	test_run_late(&a.set->trunks[0].conn->timer);
+	row(116, "if this daemon was stopped, the peer was not silent",
+	    !side_counter(&a, TRUNK_CTR_TIMEOUTS) && side_state(&a) == PORT_STATE_INIT);
 	test_run(TRUNK_SILENCE + 2 * NSEC_PER_SEC);
 	row(115, "one that falls silent is gone",
 	    side_counter(&a, TRUNK_CTR_TIMEOUTS) == 1 && side_state(&a) == PORT_STATE_DOWN);

@@ -443,6 +443,14 @@ static ssize_t tls_decrypt(struct trunk_conn *c, u8 *to, size_t size)
 	return (ssize_t)got;
 }
 
+/* Has the peer closed the connection, since it waited for an answer too long, before this daemon reads its first bytes? */
+static bool tls_is_abandoned(const struct trunk_conn *c)
+{
+	u8 next;
+
+	return c->listener && !c->tls->received && !recv(c->w.fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+}
+
 ssize_t trunk_tls_recv(struct trunk_conn *c, u8 *to, size_t size)
 {
 	static u8 raw[TRUNK_READ - TLS_RECORD_WIRE];
@@ -458,6 +466,8 @@ ssize_t trunk_tls_recv(struct trunk_conn *c, u8 *to, size_t size)
 		errno = t->failed ? EPROTO : errno;
 		return n;
 	}
+	if (tls_is_abandoned(c))
+		return 0;
 	input.data = raw;
 	input.len = (u32)max(n, (ssize_t)0);
 	input.end = n <= 0; /* also when the peer has reset the connection */

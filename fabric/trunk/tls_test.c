@@ -365,6 +365,7 @@ static void test_hostile(void)
 {
 	static u8 many[TRUNK_TLS_HANDSHAKE + 1000] = { TRUNK_TLS_CLIENT, 3, 1, 0x40, 0 };
 	static const u8 stall[] = { TRUNK_TLS_CLIENT, 3, 1, 2, 0, 1, 0, 1 };
+	struct trunk_conn *c;
 	struct stranger s;
 	int fd, idle;
 
@@ -399,8 +400,24 @@ static void test_hostile(void)
 	gnutls_handshake(s.session);
 	shutdown(s.fd, SHUT_RDWR);
 	test_run(0);
+	row(108, "one that closed before it was read is not counted: the listener was too slow", refused(&a) == 4);
+	stranger_destroy(&s);
+	s = stranger_right(TLS13 "+ECDHE-PSK");
+	gnutls_handshake(s.session);
+	test_run(0);
+	shutdown(s.fd, SHUT_RDWR);
+	test_run(0);
 	row(105, "one that closes within the handshake", side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 5);
 	stranger_destroy(&s);
+	s = stranger_right(TLS13 "+ECDHE-PSK");
+	gnutls_handshake(s.session);
+	test_run(0);
+	c = list_first(&a.set->listeners[0].unknown, struct trunk_conn, link);
+	test_run_late(&c->timer);
+	row(109, "a listener that was stopped meanwhile waits for the rest",
+	    stranger_handshake(&s) && side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 5);
+	stranger_destroy(&s);
+	test_run(0);
 	s = stranger_right(TLS13 "+ECDHE-PSK");
 	row(106, "the right one is let in after them", stranger_handshake(&s));
 	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC);

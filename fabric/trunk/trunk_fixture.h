@@ -87,6 +87,16 @@ static inline u64 side_counter(struct side *s, enum trunk_counter c)
 	return trunk_counter(s->set, 0, c) + trunk_set_counter(s->set, c);
 }
 
+/* The timer expires in a daemon that was stopped when it was due. */
+static inline void test_run_late(struct loop_timer *timer)
+{
+	struct now now = loop_now(test_loop);
+
+	loop_timer_cancel(timer);
+	timer->when = now.ns - TRUNK_LATE;
+	timer->fn(timer, now);
+}
+
 static inline u32 connectors(const struct trunk_set *s)
 {
 	const struct trunk_connector *k;

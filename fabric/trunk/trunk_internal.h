@@ -24,6 +24,7 @@
 #define TRUNK_SILENCE    (15 * NSEC_PER_SEC)    /* without a message: the peer is dead */
 #define TRUNK_MISSED     (2500 * NSEC_PER_MSEC) /* the same; and then a connection that proves the key replaces it */
 #define TRUNK_PING       (1 * NSEC_PER_SEC)
+#define TRUNK_LATE       (1 * NSEC_PER_SEC) /* a timer that is so late: the daemon was stopped */
 #define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* limit for the handshake */
 #define TRUNK_REFUSED_TIME \
 	(1 * NSEC_PER_SEC) /* until the listener closes a connection without a trunk that it has refused */
