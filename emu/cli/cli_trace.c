@@ -321,12 +321,14 @@ static int trace_run(struct trace *t)
 	return r;
 }
 
-static void trace_report(struct trace *t)
+/* False: the daemon has not responded; it has ended. */
+static bool trace_report(struct trace *t)
 {
 	char answer[512] = "", *last = NULL;
 	const char *file = t->file;
 	json_t *o;
 	ssize_t n = t->stop_requested ? recv(t->sock, answer, sizeof(answer) - 1, 0) : 0;
+	bool responded;
 	long long dropped;
 
 	o = n > 0 ? json_loads(answer, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -338,7 +340,9 @@ static void trace_report(struct trace *t)
 	if (dropped)
 		fprintf(stderr, ", %lld dropped since the output was too slow", dropped);
 	fputs("\n", stderr);
+	responded = o;
 	json_decref(o);
+	return responded;
 }
 
 int cli_trace(int argc, char **argv)
@@ -364,6 +368,7 @@ int cli_trace(int argc, char **argv)
 		cli_fail(CLI_ERROR, "%s: %s", t.file ?: "standard output", strerror(-err));
 	if (err < 0)
 		return CLI_OK; /* the reader has closed the pipe */
-	trace_report(&t);
+	if (!trace_report(&t))
+		cli_fail(CLI_ERROR, "the daemon has closed the connection (see `muslin log`)");
 	return CLI_OK;
 }

@@ -8,6 +8,7 @@ Options of `muslin trace`: bytes of a packet, selected packets, and the number o
 import os
 import re
 import select
+import signal
 import struct
 from concurrent.futures import ThreadPoolExecutor
 
@@ -125,3 +126,21 @@ def test_a_trace_ends_before_the_traffic(shared_fabric, slow):
         process.wait(20)
         assert not traffic.done()
         traffic.result()
+
+
+@pytest.mark.parametrize("how", ("killed", "down"))
+def test_the_end_of_the_daemon_is_an_error(new_fabric, how):
+    """The packets of before are in the file."""
+    new_fabric.up("leafs 1 hosts 2")
+    path = new_fabric.folder / "end.pcapng"
+    trace = new_fabric.start_muslin("trace", "-w", path, "h2")
+    top = new_fabric.start_muslin("top", "--interval", "0.05")
+    wait_until(path.exists, 10, "the capture")
+    if how == "killed":
+        os.kill(new_fabric.daemon_pid, signal.SIGKILL)
+    else:
+        new_fabric.command("down")
+    out = trace.wait(20, status=1)
+    assert re.search(r"\d+ packets in .*end.pcapng", out) and "the daemon has closed the connection" in out
+    assert [kind for kind, _ in blocks(path)][:2] == [SHB, IDB]
+    top.wait(20, status=1)
