@@ -25,7 +25,7 @@ CTRL_A, CTRL_C, UP = b"\1", b"\3", b"\33[A"
 class Terminal:
     """`muslin vm HOST` in the foreground of a terminal."""
 
-    def __init__(self, fabric, *words):
+    def __init__(self, fabric, scratch, *words):
         self.here, self.there = pty.openpty()
         self.resize(33, 101)
         self.before = self.modes()
@@ -35,7 +35,7 @@ class Terminal:
             stdin=self.there,
             stdout=self.there,
             stderr=self.there,
-            env={**fabric.env, "TERM": "xterm"},
+            env={**fabric.env, "TERM": "xterm", "TMPDIR": str(scratch)},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             **who,
@@ -81,8 +81,17 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(shared_fabric):
-    found = Terminal(shared_fabric, "h1", "--snapshot")
+def scratch(shared_fabric, request):
+    """Where the program makes its temporary directory."""
+    folder = shared_fabric.folder / request.node.name
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture
+def terminal(shared_fabric, scratch):
+    found = Terminal(shared_fabric, scratch, "h1", "--snapshot")
     found.expect(b"# ", 550)
     yield found
     found.close()
@@ -106,12 +115,21 @@ def test_shell_on_a_terminal(terminal):
 
 @pytest.mark.guest
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGHUP))
-def test_signal_ends_guest_and_restores_terminal(terminal, number):
-    qemu = terminal.children()
-    assert qemu and terminal.modes() != terminal.before
+def test_signal_ends_guest_and_restores_terminal(terminal, scratch, number):
+    processes = terminal.children()
+    assert processes and terminal.modes() != terminal.before and list(scratch.iterdir())
     terminal.popen.send_signal(number)
     terminal.end(128 + number)
-    assert not [p for p in qemu if p.exists()]
+    assert not [p for p in processes if p.exists()] and not list(scratch.iterdir())
+
+
+@pytest.mark.guest
+def test_signals_that_follow_each_other_leave_no_files(terminal, scratch):
+    """As of a session that ends: while the first one's handler runs."""
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
+        terminal.popen.send_signal(number)
+    assert terminal.popen.wait(60) in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+    wait_until(lambda: not list(scratch.iterdir()), 20, "the end of the temporary directory")
 
 
 @pytest.mark.guest
@@ -121,7 +139,8 @@ def test_qemu_ends_by_its_own_keys(terminal):
 
 
 @pytest.mark.guest
-def test_killed_program_ends_its_guest(terminal):
-    qemu = terminal.children()
+def test_killed_program_ends_its_guest(terminal, scratch):
+    processes = terminal.children()
     terminal.popen.kill()
-    wait_until(lambda: not [p for p in qemu if p.exists()], 20, "the end of QEMU")
+    wait_until(lambda: not [p for p in processes if p.exists()], 20, "the end of QEMU")
+    assert not list(scratch.iterdir())
