@@ -308,6 +308,17 @@ static void to_all(struct sa_call *c, const struct want *w, const struct sm_port
 	.pkey_value = wire_get(q, R##_PKEY), .sl_value = wire_get(q, R##_SL),            \
 	.numb_path = (sm_sa_comp(c, R##_COMP_NUM_PATH) ? wire_get(q, R##_NUM_PATH) : 0) ?: PATHS_MAX
 
+/* A selector with a reserved code is an invalid request (15.4.4); the value is ignored if the largest is requested. */
+static bool want_valid(struct sa_call *c, const struct want *w)
+{
+	bool mtu = !w->mtu || w->mtu_sel == SA_SELECT_LARGEST || wire_mtu_bytes(w->mtu_code);
+	bool rate = !w->rate || w->rate_sel == SA_SELECT_LARGEST || wire_rate_mbps(w->rate_code);
+
+	if (!mtu || !rate)
+		c->status = SA_STATUS_REQ_INVALID;
+	return mtu && rate;
+}
+
 static struct want want_of(const struct sa_call *c)
 {
 	const u8 *q = c->query;
@@ -373,8 +384,8 @@ void sm_sa_path_record(struct sa_call *c)
 	bool group = is_group(c, &mgid);
 	u32 i;
 
-	if (!named_end(c, sm_sa_comp(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_comp(c, PATHREC_COMP_SLID),
-		       PATHREC_SLID, &src))
+	if (!want_valid(c, &w) || !named_end(c, sm_sa_comp(c, PATHREC_COMP_SGID), PATHREC_SGID,
+					     sm_sa_comp(c, PATHREC_COMP_SLID), PATHREC_SLID, &src))
 		return;
 	if (group) {
 		group_path(c, &mgid, src ? src : c->requester);
@@ -413,6 +424,8 @@ void sm_sa_multi_path_record(struct sa_call *c)
 	u32 s, d, left = w.numb_path;
 
 	sm_sa_size(c, PATHREC_SIZE);
+	if (!want_valid(c, &w))
+		return;
 	if (!sm_sa_comp(c, MULTIPATHREC_COMP_SGID_COUNT) || !sm_sa_comp(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns ||
 	    !nd) {
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
