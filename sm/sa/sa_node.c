@@ -52,8 +52,7 @@ static bool emit_node(struct sa_call *c, struct sm_port *p)
 	wire_set(rec, NODEREC_LID, p->lid);
 	memcpy(rec + NODEREC_NODE_INFO, p->node->info, NODEINFO_SIZE);
 	wire_set(rec, NODE(PORT_GUID), p->guid);
-	if (!sm_node_is_switch(p->node))
-		wire_set(rec, NODE(LOCAL_PORT), p->num);
+	wire_set(rec, NODE(LOCAL_PORT), p->num);
 	memcpy(rec + NODEREC_NODE_DESC, p->node->desc, NODEDESC_SIZE);
 	return !sm_sa_match(c, rec, node_fields, ARRAY_SIZE(node_fields)) || sm_sa_emit(c, rec);
 }

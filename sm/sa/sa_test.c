@@ -106,6 +106,9 @@ static void test_selection(struct fake *f)
 	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_SWITCH);
 	row(0, "nodes by type", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
+	row(0, "a switch's port is 0, not that of the SMP which has found it",
+	    !wire_get(record(f, 0), WIRE_AT(NODEREC_NODE_INFO, NODEINFO_LOCAL_PORT)) &&
+		    !wire_get(record(f, 3), WIRE_AT(NODEREC_NODE_INFO, NODEINFO_LOCAL_PORT)));
 	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_PORT_INFO_RECORD, SA_COMP(PORTINFOREC_COMP_STATE));
 	wire_set(a.data, WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_STATE), PORT_STATE_ACTIVE);
 	row(0, "ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
