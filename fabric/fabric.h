@@ -109,7 +109,7 @@ enum fabric_vl_counter {
 	FABRIC_VL_WORDS, /* received */
 	FABRIC_VL_WAIT   /* PortVLXmitWait */
 };
-u64 fabric_port_vl_counter(const struct fabric_port *p, u8 vl, enum fabric_vl_counter c);
+u64 fabric_port_vl_counter(struct fabric_port *p, u8 vl, enum fabric_vl_counter c);
 /* The number of events on links with rates. */
 u64 fabric_events(const struct fabric *f);
 

@@ -16,7 +16,7 @@
 #define FABRIC_RX_BACKLOG_SMPS 256    /* VL15 packets that wait for a CA's MAD layer */
 #define FABRIC_NO_LIMIT        19     /* LifeTimeValue and HOQLife above this: unlimited */
 
-/* Queues of an output port and per-VL counts: allocated when a port first carries data. */
+/* Queues of an output port: allocated when a port first has to queue or to wait. */
 struct fabric_vls {
 	struct list q[16]; /* packets queued at this output, by output VL */
 	u32 queued[16];
@@ -30,7 +30,7 @@ struct fabric_vls {
 	s32 weight[2];  /* remaining weight of the entry, in 64-byte units */
 	s32 high_left;  /* remaining LimitOfHighPriority, in bytes; see arb.c */
 	u8 rr;          /* round robin over VLs in no table */
-	u64 rx_pkts[16], rx_words[16], xmit_wait[16];
+	u64 xmit_wait[16];
 };
 
 struct fabric_vlarb {
@@ -68,6 +68,9 @@ struct fabric_port {
 	struct list down; /* in fabric.downs: goes down after the response has left */
 	u8 down_phys;
 	u32 rx_blocks[16]; /* credits in use of this port's input buffers */
+	struct fabric_vl_rx {
+		u64 pkts, words; /* received */
+	} vl_rx[16];
 	u64 ctr[FABRIC_CTR_NUM];
 	u64 ctr_base[FABRIC_CTR_NUM]; /* base of PortCounters, which is cleared separately from the extended counters */
 	u64 guid;
@@ -412,6 +415,9 @@ void fabric_trap_port(struct fabric_port *p, u16 trap); /* 129 - 131 */
 struct fabric_port *fabric_trap_sender(struct fabric_node *n, u64 tid);
 void fabric_trap_end(struct fabric_node *n, u64 tid);
 void fabric_trap_fini(struct fabric_node *n);
+
+/* node.c: a counter of a VL; NULL: it is 0 */
+u64 *fabric_vl_counter(struct fabric_port *p, u32 vl, enum fabric_vl_counter c);
 
 /* pma.c */
 bool fabric_pma_request(struct fabric_port *self, u8 *mad);

@@ -112,10 +112,8 @@ void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u3
 	to->ctr[FABRIC_CTR_RCV_DATA] += words;
 	to->ctr[FABRIC_CTR_RCV_PKTS]++;
 	to->ctr[multicast ? FABRIC_CTR_MC_RCV_PKTS : FABRIC_CTR_UC_RCV_PKTS]++;
-	if (to->vls) {
-		to->vls->rx_pkts[p->vl]++;
-		to->vls->rx_words[p->vl] += words;
-	}
+	to->vl_rx[p->vl].pkts++;
+	to->vl_rx[p->vl].words += words;
 	if (unlikely(to->captures))
 		fabric_capture_packet(to, p, false);
 }

@@ -254,11 +254,16 @@ u64 fabric_events(const struct fabric *f)
 	return f->timing.events;
 }
 
-u64 fabric_port_vl_counter(const struct fabric_port *p, u8 vl, enum fabric_vl_counter c)
+u64 *fabric_vl_counter(struct fabric_port *p, u32 vl, enum fabric_vl_counter c)
 {
-	if (!p->vls || vl >= 15)
-		return 0;
-	return c == FABRIC_VL_PKTS    ? p->vls->rx_pkts[vl]
-	       : c == FABRIC_VL_WORDS ? p->vls->rx_words[vl]
-				      : p->vls->xmit_wait[vl];
+	if (c == FABRIC_VL_WAIT)
+		return p->vls ? &p->vls->xmit_wait[vl] : NULL;
+	return c == FABRIC_VL_PKTS ? &p->vl_rx[vl].pkts : &p->vl_rx[vl].words;
+}
+
+u64 fabric_port_vl_counter(struct fabric_port *p, u8 vl, enum fabric_vl_counter c)
+{
+	const u64 *counter = vl < 15 ? fabric_vl_counter(p, vl, c) : NULL;
+
+	return counter ? *counter : 0;
 }

@@ -23,7 +23,7 @@ struct row {
 struct attr {
 	u16 id;
 	void (*fn)(struct pma *q, const struct attr *a);
-	u32 n; /* pma_rows: number of rows; vl_counters: offset in struct fabric_vls; no_counters: bytes */
+	u32 n; /* pma_rows: number of rows; vl_counters: enum fabric_vl_counter; no_counters: bytes */
 	const struct row *rows;
 	struct wire_field field; /* pma_rows: CounterSelect2, if any; vl_counters: field of VL 0 */
 	bool get_only, any_port; /* @any_port: PortSelect is ignored */
@@ -151,8 +151,7 @@ static void vl_counters(struct pma *q, const struct attr *a)
 		u64 sum = 0;
 
 		for (port = q->first; port <= q->last; port++) {
-			struct fabric_vls *v = q->n->ports[port].vls;
-			u64 *counter = v ? (u64 *)((u8 *)v + a->n) + vl : NULL;
+			u64 *counter = fabric_vl_counter(&q->n->ports[port], vl, a->n);
 
 			if (counter && q->set && (sel & BIT(vl)))
 				*counter = 0;
@@ -191,7 +190,6 @@ static void samples_control(struct pma *q, const struct attr *a)
 }
 
 #define ROWS(r) ARRAY_SIZE(r), r
-#define VLS(m)  offsetof(struct fabric_vls, m)
 static const struct attr attrs[] = {
 	{ PMA_ATTR_CLASS_PORT_INFO, class_port_info, .get_only = true, .any_port = true },
 	{ PMA_ATTR_PORT_SAMPLES_CONTROL, samples_control },
@@ -202,9 +200,9 @@ static const struct attr attrs[] = {
 	{ PMA_ATTR_PORT_OP_RCV_COUNTERS, pma_rows, ROWS(op_rcv_rows) },
 	/* Credits are counters here, without flow control packets: the counts are zero. */
 	{ PMA_ATTR_PORT_FLOW_CTL_COUNTERS, no_counters, 8 },
-	{ PMA_ATTR_PORT_VL_OP_PACKETS, vl_counters, VLS(rx_pkts), .field = PORTVLOPPKTS_VL(0) },
-	{ PMA_ATTR_PORT_VL_OP_DATA, vl_counters, VLS(rx_words), .field = PORTVLOPDATA_VL(0) },
-	{ PMA_ATTR_PORT_VL_XMIT_WAIT, vl_counters, VLS(xmit_wait), .field = PORTVLXMITWAIT_VL(0) },
+	{ PMA_ATTR_PORT_VL_OP_PACKETS, vl_counters, FABRIC_VL_PKTS, .field = PORTVLOPPKTS_VL(0) },
+	{ PMA_ATTR_PORT_VL_OP_DATA, vl_counters, FABRIC_VL_WORDS, .field = PORTVLOPDATA_VL(0) },
+	{ PMA_ATTR_PORT_VL_XMIT_WAIT, vl_counters, FABRIC_VL_WAIT, .field = PORTVLXMITWAIT_VL(0) },
 	{ PMA_ATTR_SW_PORT_VL_CONGESTION, no_counters, 32 },
 };
 

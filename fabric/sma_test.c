@@ -321,7 +321,16 @@ static void test_pma(void)
 	    pma(2, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0 &&
 		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_RCV_PKTS) >= 10);
 	row(188, "the own PMA, by loopback", pma(1, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0);
-	row(189, "VL counters", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0);
+	row(189, "VL counters",
+	    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTVLOPPKTS_VL(0)) >= 10 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTVLOPPKTS_VL(15)) &&
+		    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_DATA, 1, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTVLOPDATA_VL(0)) >= words);
+	row(200, "one of them is cleared",
+	    pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 1) == 0 &&
+		    !wire_get(h1.last.raw + PMA_DATA, PORTVLOPPKTS_VL(0)) &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTVLOPPKTS_VL(15)));
 }
 
 /* Valid QP, VL and keys of a MAD. An invalid one gets no response, and is counted. */
