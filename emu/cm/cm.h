@@ -137,7 +137,6 @@ int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len);
 int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_drep(struct cm_id *id, const u8 *data, u8 len);
-int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len);
 /* Sends LAP: proposes an alternate path of an established connection; active side only. */
 int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt);
 /* Responds to a LAP. @status: enum wire_cm_apr_status. */

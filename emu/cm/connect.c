@@ -132,23 +132,6 @@ int cm_send_drep(struct cm_id *id, const u8 *data, u8 len)
 	return 0;
 }
 
-int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len)
-{
-	bool req = connect_in(id, S(REQ_RCVD));
-	u8 mad[MAD_SIZE];
-
-	if (!connect_in(id, S(REQ_RCVD) | S(REP_RCVD)) || len > CM_MRA_PRIVATE_DATA_LEN)
-		return -EINVAL;
-	cm_mad_init(mad, CM_ATTR_MRA, id->tid);
-	cm_mad_ids(mad, id);
-	wire_set(mad, CM_MRA_MESSAGE, req ? CM_MESSAGE_REQ : CM_MESSAGE_REP);
-	wire_set(mad, CM_MRA_SERVICE_TIMEOUT, service_timeout);
-	cm_mad_private(mad, CM_MRA_PRIVATE_DATA, data, len);
-	(void)cm_send(id, mad);
-	cm_id_enter(id, req ? CM_ST_MRA_REQ_SENT : CM_ST_MRA_REP_SENT);
-	return 0;
-}
-
 int cm_established(struct cm_id *id)
 {
 	if (connect_in(id, S(ESTABLISHED)))

@@ -12,7 +12,6 @@ enum answer {
 	ANSWER_ACCEPT,
 	ANSWER_REJECT, /* by REJ with private data */
 	ANSWER_REFUSE, /* the listener returns -ENOMEM */
-	ANSWER_LATER,  /* sends MRA only */
 	ANSWER_NEVER,
 };
 
@@ -89,8 +88,6 @@ static int side_request(void *ctx, struct cm_id *id, const struct cm_event *ev)
 		return cm_send_rep(id, &rep);
 	if (s->answer == ANSWER_REJECT)
 		return cm_send_rej(id, CM_REJ_CONSUMER, (const u8 *)"no", 2);
-	if (s->answer == ANSWER_LATER)
-		return cm_send_mra(id, 20, NULL, 0);
 	return 0;
 }
 

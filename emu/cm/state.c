@@ -23,6 +23,7 @@ struct message {
 	u16 attr;
 };
 
+/* Only for a duplicate: most programs respond before the peer retransmits. */
 static void answer_mra(struct cm_id *id, enum wire_cm_message message)
 {
 	u8 mad[MAD_SIZE];

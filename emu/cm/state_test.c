@@ -202,7 +202,7 @@ static void bench_enter(struct bench *b, enum cm_state state)
 	if (state == CM_ST_REP_RCVD)
 		return;
 	if (state == CM_ST_MRA_REP_SENT) {
-		(void)cm_send_mra(b->a.id, 20, NULL, 0);
+		peer_say(b, SAY_REP);
 		return;
 	}
 	(void)cm_send_rtu(b->a.id, NULL, 0);
