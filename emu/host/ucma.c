@@ -308,12 +308,9 @@ static int resolve_addr(struct ucma_call *c)
 static int resolve_route(struct ucma_call *c)
 {
 	struct rdma_ucm_resolve_route cmd;
-	struct ucma_ctx *ctx;
-	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = find_bound(c->file, cmd.id, &ctx);
-	return err ? err : rdma_id_resolve_route(ctx->rdma, cmd.timeout_ms);
+	return rdma_id_resolve_route(c->ctx->rdma, cmd.timeout_ms);
 }
 
 /* Messages may carry any QPN; received messages change only queue pairs of the application. */
@@ -356,34 +353,25 @@ static int connect_id(struct ucma_call *c)
 static int listen_id(struct ucma_call *c)
 {
 	struct rdma_ucm_listen cmd;
-	struct ucma_ctx *ctx;
-	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = ucma_ctx_find(c->file, cmd.id, &ctx);
-	if (err)
-		return err;
-	ctx->backlog = cmd.backlog && cmd.backlog < UCMA_BACKLOG_MAX ? cmd.backlog : UCMA_BACKLOG_MAX;
-	return rdma_id_listen(ctx->rdma);
+	c->ctx->backlog = cmd.backlog && cmd.backlog < UCMA_BACKLOG_MAX ? cmd.backlog : UCMA_BACKLOG_MAX;
+	return rdma_id_listen(c->ctx->rdma);
 }
 
 static int accept_id(struct ucma_call *c)
 {
 	struct rdma_ucm_accept cmd;
 	struct rdma_conn conn;
-	struct ucma_ctx *ctx;
 	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = find_bound(c->file, cmd.id, &ctx);
-	if (err)
-		return err;
 	if (!cmd.conn_param.valid)
-		return rdma_id_accept(ctx->rdma, NULL);
-	conn = conn_in(c->file, ctx->rdma, &cmd.conn_param);
-	err = rdma_id_accept(ctx->rdma, &conn);
+		return rdma_id_accept(c->ctx->rdma, NULL);
+	conn = conn_in(c->file, c->ctx->rdma, &cmd.conn_param);
+	err = rdma_id_accept(c->ctx->rdma, &conn);
 	if (!err)
-		ctx->uid = cmd.uid;
+		c->ctx->uid = cmd.uid;
 	return err;
 }
 
@@ -404,26 +392,15 @@ static int reject_id(struct ucma_call *c)
 
 static int disconnect_id(struct ucma_call *c)
 {
-	struct rdma_ucm_disconnect cmd;
-	struct ucma_ctx *ctx;
-	int err;
-
-	ucma_in(c, &cmd, sizeof(cmd));
-	err = find_bound(c->file, cmd.id, &ctx);
-	return err ? err : rdma_id_disconnect(ctx->rdma);
+	return rdma_id_disconnect(c->ctx->rdma);
 }
 
 static int ucma_notify(struct ucma_call *c)
 {
 	struct rdma_ucm_notify cmd;
-	struct ucma_ctx *ctx;
-	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = ucma_ctx_find(c->file, cmd.id, &ctx);
-	if (err)
-		return err;
-	return rdma_id_event(ctx->rdma, (enum hca_event_type)cmd.event);
+	return rdma_id_event(c->ctx->rdma, (enum hca_event_type)cmd.event);
 }
 
 static struct ucma_file *file_of(const struct ucma_host *h, int fd)
@@ -461,11 +438,16 @@ static int migrate_id(struct ucma_call *c)
 }
 
 #define UP_TO(type, member) (offsetof(struct type, member) + sizeof(((struct type *)0)->member))
+#define ID(type)            .find = ucma_ctx_find, .id = offsetof(struct type, id)
+#define BOUND_ID(type)      .find = find_bound, .id = offsetof(struct type, id)
 
 static const struct ucma_command {
 	int (*fn)(struct ucma_call *c);
 	size_t in, out; /* minimum sizes */
 	bool reports;   /* the result comes as an event */
+	/* Finds ucma_call.ctx by the id at this offset. NULL: fn() does it, after the checks that the kernel makes first. */
+	int (*find)(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx);
+	size_t id;
 } commands[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = { create_id, UP_TO(rdma_ucm_create_id, qp_type),
 					 sizeof(struct rdma_ucm_create_id_resp) },
@@ -473,27 +455,30 @@ static const struct ucma_command {
 					  sizeof(struct rdma_ucm_destroy_id_resp) },
 	[RDMA_USER_CM_CMD_BIND_IP] = { bind_ip, UP_TO(rdma_ucm_bind_ip, id), 0 },
 	[RDMA_USER_CM_CMD_RESOLVE_IP] = { resolve_ip, sizeof(struct rdma_ucm_resolve_ip), 0, true },
-	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = { resolve_route, sizeof(struct rdma_ucm_resolve_route), 0, true },
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = { resolve_route, sizeof(struct rdma_ucm_resolve_route), 0, true,
+					     BOUND_ID(rdma_ucm_resolve_route) },
 	[RDMA_USER_CM_CMD_QUERY_ROUTE] = { ucma_query_route, UP_TO(rdma_ucm_query, id),
-					   UP_TO(rdma_ucm_query_route_resp, reserved) },
+					   UP_TO(rdma_ucm_query_route_resp, reserved), ID(rdma_ucm_query) },
 	[RDMA_USER_CM_CMD_CONNECT] = { connect_id, UP_TO(rdma_ucm_connect, reserved), 0, true },
-	[RDMA_USER_CM_CMD_LISTEN] = { listen_id, sizeof(struct rdma_ucm_listen), 0 },
-	[RDMA_USER_CM_CMD_ACCEPT] = { accept_id, UP_TO(rdma_ucm_accept, reserved), 0, true },
+	[RDMA_USER_CM_CMD_LISTEN] = { listen_id, sizeof(struct rdma_ucm_listen), 0, ID(rdma_ucm_listen) },
+	[RDMA_USER_CM_CMD_ACCEPT] = { accept_id, UP_TO(rdma_ucm_accept, reserved), 0, true, BOUND_ID(rdma_ucm_accept) },
 	[RDMA_USER_CM_CMD_REJECT] = { reject_id, sizeof(struct rdma_ucm_reject), 0 },
-	[RDMA_USER_CM_CMD_DISCONNECT] = { disconnect_id, sizeof(struct rdma_ucm_disconnect), 0 },
+	[RDMA_USER_CM_CMD_DISCONNECT] = { disconnect_id, sizeof(struct rdma_ucm_disconnect), 0,
+					  BOUND_ID(rdma_ucm_disconnect) },
 	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = { ucma_init_qp_attr, sizeof(struct rdma_ucm_init_qp_attr),
 					    sizeof(struct ib_uverbs_qp_attr) },
 	[RDMA_USER_CM_CMD_GET_EVENT] = { ucma_get_event, sizeof(struct rdma_ucm_get_event),
 					 UP_TO(rdma_ucm_event_resp, reserved) - sizeof(u32) },
-	[RDMA_USER_CM_CMD_SET_OPTION] = { ucma_set_option, sizeof(struct rdma_ucm_set_option), 0, true },
-	[RDMA_USER_CM_CMD_NOTIFY] = { ucma_notify, sizeof(struct rdma_ucm_notify), 0 },
+	[RDMA_USER_CM_CMD_SET_OPTION] = { ucma_set_option, sizeof(struct rdma_ucm_set_option), 0, true,
+					  ID(rdma_ucm_set_option) },
+	[RDMA_USER_CM_CMD_NOTIFY] = { ucma_notify, sizeof(struct rdma_ucm_notify), 0, ID(rdma_ucm_notify) },
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = { ucma_join_ip, UP_TO(rdma_ucm_join_ip_mcast, id),
 					     sizeof(struct rdma_ucm_create_id_resp), true },
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] = { ucma_leave, UP_TO(rdma_ucm_destroy_id, id),
 					   sizeof(struct rdma_ucm_destroy_id_resp) },
 	[RDMA_USER_CM_CMD_MIGRATE_ID] = { migrate_id, sizeof(struct rdma_ucm_migrate_id),
 					  sizeof(struct rdma_ucm_migrate_resp) },
-	[RDMA_USER_CM_CMD_QUERY] = { ucma_query, sizeof(struct rdma_ucm_query), 0 },
+	[RDMA_USER_CM_CMD_QUERY] = { ucma_query, sizeof(struct rdma_ucm_query), 0, ID(rdma_ucm_query) },
 	[RDMA_USER_CM_CMD_BIND] = { bind_any, sizeof(struct rdma_ucm_bind), 0 },
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = { resolve_addr, sizeof(struct rdma_ucm_resolve_addr), 0, true },
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = { ucma_join, sizeof(struct rdma_ucm_join_mcast),
@@ -507,6 +492,7 @@ static ssize_t command_run(struct uv_file *uv, const void *buf, size_t len, int 
 	const struct ucma_command *cmd;
 	struct rdma_ucm_cmd_hdr hdr;
 	size_t room = *out_len;
+	u32 id;
 	int err;
 
 	*out_len = 0;
@@ -530,7 +516,9 @@ static ssize_t command_run(struct uv_file *uv, const void *buf, size_t len, int 
 	c.extra_len = len - sizeof(hdr) - hdr.in;
 	c.out_room = min(room, (size_t)hdr.out);
 	memset(out, 0, c.out_room);
-	err = cmd->fn(&c);
+	memcpy(&id, c.in + cmd->id, sizeof(id));
+	err = cmd->find ? cmd->find(c.file, id, &c.ctx) : 0;
+	err = err ? err : cmd->fn(&c);
 	*out_len = err ? 0 : c.out_len;
 	return err ? err : (ssize_t)(sizeof(hdr) + hdr.in);
 }

@@ -69,6 +69,7 @@ struct ucma_event {
 /* A command in execution: @in is the part after the header, @out the response buffer. */
 struct ucma_call {
 	struct ucma_file *file;
+	struct ucma_ctx *ctx; /* the command's id, where ucma_command.find looks it up */
 	const u8 *in;
 	size_t in_len;
 	const u8 *extra; /* bytes after the command */

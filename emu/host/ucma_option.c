@@ -60,16 +60,11 @@ static int set_path(struct ucma_call *c, struct rdma_id *id, const struct rdma_u
 int ucma_set_option(struct ucma_call *c)
 {
 	struct rdma_ucm_set_option cmd;
-	struct ucma_ctx *ctx;
-	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = ucma_ctx_find(c->file, cmd.id, &ctx);
-	if (err)
-		return err;
 	if (cmd.level == RDMA_OPTION_ID)
-		return set_id(c, ctx->rdma, &cmd);
+		return set_id(c, c->ctx->rdma, &cmd);
 	if (cmd.level == RDMA_OPTION_IB && cmd.optname == RDMA_OPTION_IB_PATH)
-		return set_path(c, ctx->rdma, &cmd);
+		return set_path(c, c->ctx->rdma, &cmd);
 	return -ENOSYS;
 }

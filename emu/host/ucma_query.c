@@ -37,16 +37,10 @@ static void put_path(struct ib_user_path_rec *u, const struct sa_path *p)
 int ucma_query_route(struct ucma_call *c)
 {
 	struct rdma_ucm_query_route_resp resp = { 0 };
-	struct rdma_ucm_query cmd;
+	const struct ucma_ctx *ctx = c->ctx;
 	const struct sa_path *path;
 	struct wire_gid sgid, dgid;
-	struct ucma_ctx *ctx;
-	int err;
 
-	ucma_in(c, &cmd, sizeof(cmd));
-	err = ucma_ctx_find(c->file, cmd.id, &ctx);
-	if (err)
-		return err;
 	memcpy(&resp.src_addr, rdma_id_src(ctx->rdma), sizeof(resp.src_addr));
 	memcpy(&resp.dst_addr, rdma_id_dst(ctx->rdma), sizeof(resp.dst_addr));
 	resp.port_num = rdma_id_port(ctx->rdma);
@@ -147,20 +141,15 @@ static int query_path(struct ucma_call *c, const struct ucma_ctx *ctx)
 int ucma_query(struct ucma_call *c)
 {
 	struct rdma_ucm_query cmd;
-	struct ucma_ctx *ctx;
-	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = ucma_ctx_find(c->file, cmd.id, &ctx);
-	if (err)
-		return err;
 	switch (cmd.option) {
 	case RDMA_USER_CM_QUERY_ADDR:
-		return query_addr(c, ctx);
+		return query_addr(c, c->ctx);
 	case RDMA_USER_CM_QUERY_PATH:
-		return query_path(c, ctx);
+		return query_path(c, c->ctx);
 	case RDMA_USER_CM_QUERY_GID:
-		return query_gid(c, ctx);
+		return query_gid(c, c->ctx);
 	default:
 		return -ENOSYS;
 	}
