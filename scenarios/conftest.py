@@ -130,6 +130,17 @@ def ethernet(request, muslin_make_fabric):
     fabric.down()
 
 
+ENDS = {"ib": ("h1", "h5"), "roce": ("r1", "r2"), "iwarp": ("w1", "w2")}
+
+
+@pytest.fixture(params=ENDS)
+def ends(request):
+    """The fabric, a server, a client and the server's address; those of RoCE and iWARP are of the module's ETHERNET."""
+    server, client = ENDS[request.param]
+    fabric = request.getfixturevalue("shared_fabric" if request.param == "ib" else "ethernet")
+    return fabric, server, client, fabric.ip(server)
+
+
 @pytest.fixture(scope="module")
 def shards(request, muslin_make_fabric):
     """A fabric of the topology that the module has as SHARDS, in two daemons."""

@@ -23,6 +23,9 @@ host r1 ether sw1 ip 10.1.0.1/24
 host r2 ether sw2 ip 10.1.0.2/24
 """
 ETHERNET = SWITCHES + "host w1 iwarp 127.83.10.1\nhost w2 iwarp 127.83.10.2\n"
+DEVICES = {"h1": "muslin0", "r1": "rxe0"}
+NOT_IWARP = pytest.mark.parametrize("ends", ["ib", "roce"], indirect=True)
+RSOCKETS = ["env", f"LD_PRELOAD=/usr/lib/{os.uname().machine}-linux-gnu/rsocket/librspreload.so"]
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +40,7 @@ def compiled():
     return run
 
 
-@pytest.fixture(params=["ib", "roce"])
-def ends(request):
-    """The fabric, a server, a client, the server's address and the device's name."""
-    if request.param == "ib":
-        fabric = request.getfixturevalue("shared_fabric")
-        return fabric, "h1", "h5", fabric.ip("h1"), "muslin0"
-    return request.getfixturevalue("ethernet"), "r1", "r2", "10.1.0.1", "rxe0"
-
-
+@NOT_IWARP
 def test_no_provider_of_an_adapter_maker_is_promised(ends):
     """Programs that find Mellanox' vendor ID use mlx5's own calls (perftest from 26.04 on)."""
     fabric, host, *_ = ends
@@ -58,12 +53,14 @@ def test_address_vectors_of_ethernet(ethernet, program):
 
 
 @ucx.HAS_VERBS
+@NOT_IWARP
 @pytest.mark.parametrize(
     "test", ["rc_verbs am_lat bcopy", "rc_verbs put_bw zcopy", "rc_verbs get zcopy", "ud_verbs am_bw bcopy"]
 )
 def test_ucx_transports(ends, test):
     """If built with MPI, it does not use that when its input is a terminal."""
-    fabric, server, client, ip, device = ends
+    fabric, server, client, ip = ends
+    device = DEVICES[server]
     transport, what, layout = test.split()
     command = f"UCX_UD_VERBS_ETH_DGID_CHECK=n exec ucx_perftest -p {free_port()} -d {device}:1 -x {transport} -t {what}"
     command += f" -D {layout} -n 200 -w 10 -s 1024"
@@ -73,11 +70,13 @@ def test_ucx_transports(ends, test):
 
 
 @ucx.HAS_VERBS
+@NOT_IWARP
 @pytest.mark.parametrize("transport", ["rc", "ud"])
 @pytest.mark.parametrize("test", ["tag_lat", "tag_bw", "ucp_put_bw"])
 def test_ucx_protocols(ends, transport, test):
     """UCX connects them by datagrams of its own, of which it checks on RoCE what rxe's completions do not have."""
-    fabric, server, client, ip, device = ends
+    fabric, server, client, ip = ends
+    device = DEVICES[server]
     variables = [f"UCX_TLS={transport}", f"UCX_NET_DEVICES={device}:1", "UCX_UD_VERBS_ETH_DGID_CHECK=n"]
     command = f"{' '.join(variables)} exec ucx_perftest -p {free_port()} -t {test} -n 100 -w 10 -s 1024"
     terminal = ("env", "SHELL=/bin/sh", "script", "-qec")
@@ -137,8 +136,8 @@ def test_the_users_preloads_stay(shared_fabric, folder, compiled):
 
 
 def test_rsockets_by_preload(ends, program):
-    fabric, server, client, ip, _ = ends
-    run = ["env", "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so", fabric.muslin, "run"]
+    fabric, server, client, ip = ends
+    run = [*RSOCKETS, fabric.muslin, "run"]
     port = free_port()
     one = fabric.start(server, *run, server, "--", program("echo"), "server", ip, port)
     one.expect("listening")
@@ -239,19 +238,9 @@ def test_a_loopback_address_attaches_no_device(ends, program):
     assert "END" in fabric.run(host, program("bind_loopback"))
 
 
-@pytest.fixture(params=["ib", "roce", "iwarp"])
-def links(request):
-    """The fabric, a server, a client and the server's address; iWARP's are addresses of the machine's loopback."""
-    if request.param == "ib":
-        fabric = request.getfixturevalue("shared_fabric")
-        return fabric, "h1", "h5", fabric.ip("h1")
-    where = {"roce": ("r1", "r2", "10.1.0.1"), "iwarp": ("w1", "w2", "127.83.10.1")}
-    return request.getfixturevalue("ethernet"), *where[request.param]
-
-
 @pytest.mark.parametrize("provider, endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
-def test_libfabric(links, provider, endpoint):
-    fabric, server, client, ip = links
+def test_libfabric(ends, provider, endpoint):
+    fabric, server, client, ip = ends
     args, port = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", "50", "-S", "64"], free_port()
     before = fabric.port(client)["counters"]["port_xmit_packets"]
     _, out = fabric.pair((server, *args, "-B", port), (client, *args, "-P", port, ip))

@@ -13,7 +13,7 @@ import socket
 
 import pytest
 from muslin import free_port, wait_until
-from test_programs import ends, others  # noqa: F401
+from test_programs import ETHERNET  # noqa: F401
 
 QEMU = "qemu-system-x86_64"
 pytestmark = pytest.mark.skipif(not shutil.which(QEMU), reason=f"no {QEMU} here: ci/deps test")
@@ -59,7 +59,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["chunks", "pinned"])
-def test_migration(ends, folder, pinned):  # noqa: F811
+def test_migration(ends, folder, pinned):
     """Memory is registered in parts as it is sent, or completely before."""
     fabric, server, client, ip = ends
     folder.chmod(0o777)

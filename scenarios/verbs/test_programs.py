@@ -7,7 +7,6 @@ test_migration.py and test_perftest.py; `ci/works-with` writes docs/works-with.m
 """
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -16,28 +15,11 @@ import pytest
 import ucx
 from conftest import PROGRAMS
 from muslin import ProcessFailed, free_port, wait_until
-from test_clients import SWITCHES
+from test_clients import RSOCKETS, SWITCHES
 
-OTHERS = SWITCHES + "host r3 ether sw1 ip 10.1.0.3/24\nhost r4 ether sw2 ip 10.1.0.4/24\n"
-OTHERS += "".join(f"host w{n} iwarp 127.83.9.{n}\n" for n in range(1, 5))
+ETHERNET = SWITCHES + "host r3 ether sw1 ip 10.1.0.3/24\nhost r4 ether sw2 ip 10.1.0.4/24\n"
+ETHERNET += "".join(f"host w{n} iwarp 127.83.9.{n}\n" for n in range(1, 5))
 RANKS = {"ib": ("h1", "h2", "h5", "h6"), "roce": ("r1", "r2", "r3", "r4"), "iwarp": ("w1", "w2", "w3", "w4")}
-
-
-@pytest.fixture(scope="module")
-def others(muslin_make_fabric):
-    fabric = muslin_make_fabric("programs").up(OTHERS)
-    yield fabric
-    fabric.down()
-
-
-@pytest.fixture(params=["ib", "roce", "iwarp"])
-def ends(request):
-    """The fabric, a server, a client and the server's address."""
-    if request.param == "ib":
-        fabric = request.getfixturevalue("shared_fabric")
-        return fabric, "h1", "h5", fabric.ip("h1")
-    where = {"roce": ("r1", "r2", "10.1.0.1"), "iwarp": ("w1", "w2", "127.83.9.1")}
-    return request.getfixturevalue("others"), *where[request.param]
 
 
 def written(ends):
@@ -51,7 +33,7 @@ def mpi(request, folder):
     """mpi(link, "openmpi", options...): four ranks on four hosts; returns the bytes that the third one has sent."""
 
     def run(link, kind, *options):
-        fabric, ranks = request.getfixturevalue("shared_fabric" if link == "ib" else "others"), RANKS[link]
+        fabric, ranks = request.getfixturevalue("shared_fabric" if link == "ib" else "ethernet"), RANKS[link]
         agent = fabric.muslin.with_name("muslin-rsh")
         binary = folder / kind
         subprocess.run([f"mpicc.{kind}", "-O1", "-Wall", "-o", binary, PROGRAMS / "mpi.c"], check=True)
@@ -189,9 +171,6 @@ def test_fio_compares_what_arrives(ends, folder):
     assert "err= 0" in client and "err= 0" in server and re.search(r"io=4096Ki", server), server + client
 
 
-LIBRARIES = pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu")
-
-
 def curl_version():
     text = subprocess.check_output(["curl", "-V"], text=True)
     return tuple(int(n) for n in re.search(r"curl (\d+)\.(\d+)", text).groups())
@@ -208,7 +187,7 @@ def test_http_by_rsockets(request, ends, folder, program, tool):
     file.write_bytes(os.urandom(3 << 20))
     folder.chmod(0o777)
     file.chmod(0o644)
-    rsockets = ["env", f"LD_PRELOAD={LIBRARIES / 'rsocket/librspreload.so'}", fabric.muslin, "run"]
+    rsockets = [*RSOCKETS, fabric.muslin, "run"]
     http = fabric.start(server, *rsockets, server, "--", program("http"), ip, port, file).expect("listening")
     before = fabric.port(client)["counters"]["port_rcv_data"]
     fabric.run(client, *rsockets, client, "--", *tool.split(), got, f"http://{ip}:{port}/file")
@@ -226,7 +205,7 @@ RSOCKETS_FAIL = (
 @pytest.mark.parametrize("ends", ["ib"], indirect=True)
 def test_iperf3_by_rsockets(request, ends):
     fabric, server, client, ip = ends
-    rsockets = ["env", f"LD_PRELOAD={LIBRARIES / 'rsocket/librspreload.so'}", fabric.muslin, "run"]
+    rsockets = [*RSOCKETS, fabric.muslin, "run"]
     words = ["iperf3", "-p", free_port()]
     serving = fabric.start(server, *rsockets, server, "--", "stdbuf", "-oL", *words, "-s", "-1", "-B", ip)
     serving.expect("listening")
