@@ -439,7 +439,7 @@ static void test_mixed(void)
 	wire_set(m.raw, SMP_DR_SLID, 1);
 	m.raw[SMP_INITIAL_PATH + 1] = 2;
 	test_send_mad(&h1, m.raw, 100, MAD_QPN_SMI);
-	row(190, "LID, then directed route",
+	row(210, "LID, then directed route",
 	    h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
 	test_smp_init(&m, MAD_CLASS_SUBN_DIRECTED, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	wire_set(m.raw, SMP_HOP_CNT, 1);
@@ -447,12 +447,12 @@ static void test_mixed(void)
 	m.raw[SMP_INITIAL_PATH + 1] = 1;
 	before = h1.mads;
 	test_send_mad(&h1, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_SMI);
-	row(191, "directed route, then LID",
+	row(211, "directed route, then LID",
 	    h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
 	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	before = h1.mads;
 	test_send_mad(&h1, m.raw, 2, MAD_QPN_SMI);
-	row(192, "by LID alone", h1.mads == before + 1 && wire_get(h1.last.raw, MAD_STATUS) == 0);
+	row(212, "by LID alone", h1.mads == before + 1 && wire_get(h1.last.raw, MAD_STATUS) == 0);
 }
 
 static void forward(u16 lid, u8 port)
@@ -475,18 +475,18 @@ static void test_dlids(void)
 
 	test_smp_init(&m, MAD_CLASS_PERF, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0);
 	test_send_mad(&h1, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_GSI);
-	row(195, "a switch drops a permissive DLID on a data VL, and counts it",
+	row(220, "a switch drops a permissive DLID on a data VL, and counts it",
 	    h1.mads == mads && test_counter("leaf1", 1, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == relay + 1);
 	errors = test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS);
 	fabric_flight_push(test_fabric, fabric_node_port(fabric_node_find(test_fabric, "h2"), 1),
 			   fabric_mad_packet(1, WIRE_LID_PERMISSIVE, 0, MAD_QPN_GSI));
 	test_run(0);
-	row(196, "so does an adapter", test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 1);
+	row(221, "so does an adapter", test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 1);
 	forward(77, 2);
 	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	mads = h1.mads;
 	test_send_mad(&h1, m.raw, 77, MAD_QPN_SMI);
-	row(197, "it has no SMA at the LID of another port",
+	row(222, "it has no SMA at the LID of another port",
 	    h1.mads == mads && test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == errors + 2);
 	forward(77, 0);
 	mads = h1.mads;
@@ -494,7 +494,7 @@ static void test_dlids(void)
 	test_send_mad(&h1, m.raw, 77, MAD_QPN_SMI);
 	test_smp_init(&m, MAD_CLASS_PERF, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0);
 	test_send_mad(&h1, m.raw, 77, MAD_QPN_GSI);
-	row(198, "nor has a switch, or a PMA",
+	row(223, "nor has a switch, or a PMA",
 	    h1.mads == mads && test_counter("leaf1", 0, FABRIC_CTR_RCV_ERRORS) == errors + 2);
 }
 
@@ -517,6 +517,6 @@ int main(void)
 	test_mixed();
 	test_dlids();
 	test_stop();
-	row(199, "no packet leaks", wire_packet_live() == live);
+	row(230, "no packet leaks", wire_packet_live() == live);
 	return rows_end();
 }

@@ -706,11 +706,11 @@ static void test_migration(void)
 		    a.events[HCA_EVENT_PATH_MIG] == 1 && b.events[HCA_EVENT_PATH_MIG] == 1);
 	row(365, "traffic continues on the new path", send_one() && a.events[HCA_EVENT_PATH_MIG] == 1);
 	drop_lids = 0;
-	row(372, "the old path is the next alternate one",
+	row(910, "the old path is the next alternate one",
 	    !arm(&a, 4, true) && !arm(&b, 2, true) && send_one() && send_one() && mig_state(&a) == HCA_MIG_ARMED &&
 		    mig_state(&b) == HCA_MIG_ARMED && primary_dlid(&a) == 5);
 	drop_lids = BIT(3) | BIT(5);
-	row(373, "and both sides migrate back",
+	row(911, "and both sides migrate back",
 	    send_one() && primary_dlid(&a) == 4 && primary_dlid(&b) == 2 && a.events[HCA_EVENT_PATH_MIG] == 2 &&
 		    b.events[HCA_EVENT_PATH_MIG] == 2 && !b.events[HCA_EVENT_PATH_MIG_ERR]);
 	drop_lids = 0;
@@ -726,11 +726,11 @@ static void test_migration(void)
 		    primary_dlid(&a) == 4);
 	row(369, "both sides ARMED again",
 	    !arm(&a, 5, true) && !arm(&b, 3, true) && send_one() && send_one() && mig_state(&a) == HCA_MIG_ARMED);
-	row(370, "ARMED, then MIGRATED by the consumer: to the alternate path, with PATH_MIG",
+	row(920, "ARMED, then MIGRATED by the consumer: to the alternate path, with PATH_MIG",
 	    !migrate(&a) && mig_state(&a) == HCA_MIG_MIGRATED && a.events[HCA_EVENT_PATH_MIG] == 1 &&
 		    primary_dlid(&a) == 5);
 	drop_lids = BIT(2) | BIT(4);
-	row(371, "its migration request migrates the peer",
+	row(921, "its migration request migrates the peer",
 	    send_one() && mig_state(&b) == HCA_MIG_MIGRATED && b.events[HCA_EVENT_PATH_MIG] == 1);
 	drop_lids = 0;
 	stop();

@@ -392,11 +392,11 @@ static void phases(void)
 
 	driver_poke(&d, QUEUE_LOW, low | 0x700);
 	driver_poke(&d, QUEUE_LOW, low);
-	row(70, "before ENABLE_HCA", refused(false, false));
-	row(71, "neither is INIT_HCA allowed", driver_command_on(&d, 0x102, 0) == CX_BAD_SYS_STATE);
-	row(72, "nor TEARDOWN_HCA", driver_command_on(&d, 0x103, 0) == CX_BAD_SYS_STATE);
-	row(73, "ENABLE_HCA", !driver_command_on(&d, 0x104, 0) && refused(true, false));
-	row(74, "INIT_HCA", !driver_command_on(&d, 0x102, 0) && refused(true, true));
+	row(100, "before ENABLE_HCA", refused(false, false));
+	row(101, "neither is INIT_HCA allowed", driver_command_on(&d, 0x102, 0) == CX_BAD_SYS_STATE);
+	row(102, "nor TEARDOWN_HCA", driver_command_on(&d, 0x103, 0) == CX_BAD_SYS_STATE);
+	row(103, "ENABLE_HCA", !driver_command_on(&d, 0x104, 0) && refused(true, false));
+	row(104, "INIT_HCA", !driver_command_on(&d, 0x102, 0) && refused(true, true));
 	row(75, "TEARDOWN_HCA", !driver_command_on(&d, 0x103, 0) && refused(true, false));
 	row(76, "DISABLE_HCA", !driver_command_on(&d, 0x105, 0) && refused(false, false));
 	row(77, "DISABLE_HCA without TEARDOWN_HCA leaves no objects",

@@ -278,25 +278,25 @@ static void refused(void)
 	row(10, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(cx_ptr(d.in, create_eq_in, eq_context_entry), eqc, uar_page, d.uar);
-	row(22, "an event queue without pages",
+	row(100, "an event queue without pages",
 	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
 	cx_set(d.in, destroy_eq_in, eq_number, d.eqn);
-	row(23, "an event queue in use stays", driver_command(&d, 0x302, 0, 16, 16) == CX_BAD_RES_STATE);
+	row(101, "an event queue in use stays", driver_command(&d, 0x302, 0, 16, 16) == CX_BAD_RES_STATE);
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
-	row(24, "a CQ of no event queue",
+	row(102, "a CQ of no event queue",
 	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_RES);
-	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
-	row(26, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
+	row(103, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
+	row(104, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
-	row(27, "a key of a million pages and more",
+	row(105, "a key of a million pages and more",
 	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
 		    (cx_set(cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry), mkc, translations_octword_size,
 			    1u << 24),
 		     cx_set(d.in, create_mkey_in, translations_octword_actual_size, 0),
 		     driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16)) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
-	row(28, "a key that reaches beyond its pages",
+	row(106, "a key that reaches beyond its pages",
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 

@@ -25,7 +25,7 @@ static void lists_in_flight(void)
 {
 	struct driver_umr r = { .mask = UMR_REGISTER, .octowords = 1, .len = 8 };
 	u64 pages, before;
-	u32 a, b, i, at = 1;
+	u32 a = 0, b, i, at = 1;
 
 	row(1, "a queue pair, whose peer does not respond",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &a) && !driver_qp(&d, CX_QP_RC, 1, 0, &b) &&
@@ -213,7 +213,7 @@ static void refused_offloads(void)
 static void connected_offload(void)
 {
 	const u8 *e;
-	u32 qpn;
+	u32 qpn = 0;
 
 	row(30, "a queue pair of RC",
 	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));

@@ -5,14 +5,25 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct {
 	unsigned int passed, failed;
+	int line[1000]; /* of each number */
 } rows_seen;
 
-/* Row @n, or a row identified by its name (@n 0). */
-static inline void row(int n, const char *what, bool ok)
+/* Row @n, or a row identified by its name (@n 0). A number that the call itself contains is of no other one. */
+#define row(n, what, ok) row_in_line(#n, __LINE__, n, what, ok)
+
+static inline void row_in_line(const char *number, int line, int n, const char *what, bool ok)
 {
+	if (n && strspn(number, "0123456789") == strlen(number)) {
+		if (rows_seen.line[n] && rows_seen.line[n] != line) {
+			printf("the rows of lines %d and %d have the same number\n", rows_seen.line[n], line);
+			ok = false;
+		}
+		rows_seen.line[n] = line;
+	}
 	rows_seen.passed += ok;
 	rows_seen.failed += !ok;
 	if (!ok && n)

@@ -292,21 +292,21 @@ static void test_memory(struct guest *g)
 
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	reg.r.pdn = guest_number(g)->number;
-	row(80, "a region", guest_command(g, &reg, sizeof(reg)) == 0);
-	row(81, "and its end", guest_object(g, MUSLIN_MR_FREE, guest_number(g)->number, 0) == 0);
+	row(180, "a region", guest_command(g, &reg, sizeof(reg)) == 0);
+	row(181, "and its end", guest_object(g, MUSLIN_MR_FREE, guest_number(g)->number, 0) == 0);
 	reg.r.npages = 600;
-	row(82, "more pages than lists", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	row(182, "more pages than lists", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
 	reg.r.npages = ~0u;
-	row(83, "pages without end", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	row(183, "pages without end", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
 	reg.r.npages = 2;
 	reg.r.length = 8193;
-	row(84, "longer than its pages", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	row(184, "longer than its pages", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
 	reg.r.length = 8192;
 	reg.r.page_shift = 63;
-	row(85, "pages of any size", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	row(185, "pages of any size", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
 	reg.r.page_shift = 12;
 	reg.list[0] = FRONT_MEM;
-	row(86, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
+	row(186, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
 }
 
 /* What the event queue reports in a buffer posted now. All bits set: nothing. */
@@ -472,10 +472,10 @@ static void test_budget(struct guest *g)
 	a->idx = cpu_to_le16(*avail);
 	other_guest = g;
 	loop_fd_add(g->loop, &other, EPOLLIN);
-	row(94, "a full queue", write(g->f.kick[MUSLIN_VQ_COMMAND], &one, 8) == 8 && write(other.fd, &one, 8) == 8);
+	row(190, "a full queue", write(g->f.kick[MUSLIN_VQ_COMMAND], &one, 8) == 8 && write(other.fd, &one, 8) == 8);
 	loop_run_idle(g->loop, 0);
-	row(95, "others are not starved", seen_commands - before <= VDEV_COMMANDS_TURN);
-	row(96, "and all commands are executed",
+	row(191, "others are not starved", seen_commands - before <= VDEV_COMMANDS_TURN);
+	row(192, "and all commands are executed",
 	    vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + FRONT_NUM &&
 		    front_used(&g->f, MUSLIN_VQ_COMMAND) == (u16)(used + FRONT_NUM));
 	close(other.fd);
@@ -543,7 +543,7 @@ static void test_large_commands(struct guest *g)
 		front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(reg), GUEST_OUT, 2048);
 	before = vdev_counter(g->dev, VDEV_CTR_COMMANDS);
 	vd_commands(g->dev);
-	row(160, "nor are two registrations of 2 GiB in one",
+	row(200, "nor are two registrations of 2 GiB in one",
 	    vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + 1 && !*(s32 *)(void *)(g->f.mem + GUEST_OUT));
 	g->f.loop = g->loop;
 	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
@@ -561,7 +561,7 @@ static void test_pages(struct guest *g)
 	int err;
 
 	in.reg.cmd.op = MUSLIN_MR_REG;
-	row(83, "a PD", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == 0);
+	row(210, "a PD", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == 0);
 	in.reg.pdn = pdn = guest_number(g)->number;
 	in.reg.npages = npages;
 	in.reg.page_shift = 12;
@@ -575,14 +575,14 @@ static void test_pages(struct guest *g)
 			last = guest_number(g)->number;
 		}
 	}
-	row(84, "regions have a limit of pages",
+	row(211, "regions have a limit of pages",
 	    err == -ENOMEM && made * (u64)npages <= VDEV_PAGES_MAX && (made + 2) * (u64)npages > VDEV_PAGES_MAX);
-	row(85, "what is freed can be had again",
+	row(212, "what is freed can be had again",
 	    guest_object(g, MUSLIN_MR_FREE, last, 0) == 0 && guest_command(g, &in, sizeof(in)) == 0 &&
 		    guest_command(g, &in, sizeof(in)) == -ENOMEM);
 	for (i = 0, err = 0; !err && i < 2 * npages / MUSLIN_REG_PAGES; i++)
 		err = guest_object(g, MUSLIN_MR_ALLOC, pdn, MUSLIN_REG_PAGES);
-	row(86, "and so have fast registrations", err == -ENOMEM);
+	row(213, "and so have fast registrations", err == -ENOMEM);
 }
 
 /* A device ends whose guest has no driver, but commands for another turn and an event. */

@@ -103,17 +103,17 @@ static void test_headers(void)
 	wire_bth_set_fecn(&bth);
 	wire_bth_set_becn(&bth);
 	row(0, "bth bytes", memcmp(&bth, bth_bytes, 12) == 0);
-	row(1, "bth",
+	row(10, "bth",
 	    wire_bth_se(&bth) && wire_bth_migreq(&bth) && wire_bth_pad(&bth) == 3 && wire_bth_tver(&bth) == 0);
-	row(2, "bth", wire_bth_qpn(&bth) == 0x123456 && wire_bth_psn(&bth) == 0xabcdef && wire_bth_ackreq(&bth));
-	row(3, "bth", wire_bth_fecn(&bth) && wire_bth_becn(&bth) && wire_bth_pkey(&bth) == 0xffff);
+	row(11, "bth", wire_bth_qpn(&bth) == 0x123456 && wire_bth_psn(&bth) == 0xabcdef && wire_bth_ackreq(&bth));
+	row(12, "bth", wire_bth_fecn(&bth) && wire_bth_becn(&bth) && wire_bth_pkey(&bth) == 0xffff);
 
 	wire_grh_set_ver_tc_flow(&grh, 0xa5, 0xfedcb);
 	row(0, "grh", wire_grh_ipver(&grh) == 6 && wire_grh_tclass(&grh) == 0xa5 && wire_grh_flow(&grh) == 0xfedcb);
 	wire_aeth_fill(&aeth, WIRE_AETH_RNR_NAK | 12, 0x123456);
 	row(0, "aeth", wire_aeth_syndrome(&aeth) == 0x2c && wire_aeth_msn(&aeth) == 0x123456);
-	row(1, "aeth", wire_aeth_type(0x2c) == WIRE_AETH_RNR_NAK && wire_aeth_value(0x2c) == 12);
-	row(2, "aeth", wire_aeth_type(WIRE_AETH_NAK | WIRE_NAK_REMOTE_OP) == WIRE_AETH_NAK);
+	row(13, "aeth", wire_aeth_type(0x2c) == WIRE_AETH_RNR_NAK && wire_aeth_value(0x2c) == 12);
+	row(14, "aeth", wire_aeth_type(WIRE_AETH_NAK | WIRE_NAK_REMOTE_OP) == WIRE_AETH_NAK);
 	wire_deth_fill(&deth, 0x80010000, 1);
 	row(0, "deth", wire_deth_qkey(&deth) == 0x80010000 && wire_deth_src_qp(&deth) == 1);
 }

@@ -280,7 +280,7 @@ static void test_listener_closes(void)
 		close(fd);
 		n++;
 	}
-	row(320, "it is not tried again at once",
+	row(330, "it is not tried again at once",
 	    n > 10 && n < 30 && side_counter(&b, TRUNK_CTR_CONNECTED) == n &&
 		    side_counter(&b, TRUNK_CTR_LOST) >= n - 1);
 	close(l);
@@ -309,9 +309,9 @@ static void test_connect_expires(void)
 	snprintf(address, sizeof(address), "127.0.0.1:%u", ntohs(sa.sin_port));
 	side_start_at(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", address, "");
 	test_run(NSEC_PER_MSEC);
-	row(323, "it connects", b.set->trunks[0].connector->conn && b.set->trunks[0].connector->conn->connecting);
+	row(340, "it connects", b.set->trunks[0].connector->conn && b.set->trunks[0].connector->conn->connecting);
 	test_run(2 * TRUNK_HELLO_TIME);
-	row(324, "a connection that is not established is no refused one",
+	row(341, "a connection that is not established is no refused one",
 	    !side_counter(&b, TRUNK_CTR_REFUSED_HELLO) && b.set->trunks[0].connector->conn);
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);
@@ -332,14 +332,14 @@ static void test_connects_again(void)
 	for (i = 0; i < 2 * TRUNK_CHANGES; i++)
 		close(stranger_train());
 	test_run(0);
-	row(321, "the link changes a limited number of times",
+	row(350, "the link changes a limited number of times",
 	    side_counter(&a, TRUNK_CTR_CONNECTED) >= TRUNK_CHANGES / 2 &&
 		    side_counter(&a, TRUNK_CTR_CONNECTED) <= TRUNK_CHANGES && *downs <= TRUNK_CHANGES &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) > TRUNK_CHANGES / 2);
 	before = side_counter(&a, TRUNK_CTR_CONNECTED);
 	test_run(NSEC_PER_SEC);
 	i = (u32)stranger_train();
-	row(322, "and again in the next second",
+	row(351, "and again in the next second",
 	    side_state(&a) == PORT_STATE_INIT && side_counter(&a, TRUNK_CTR_CONNECTED) == before + 1);
 	close((int)i);
 	side_stop(&a);

@@ -353,10 +353,10 @@ static void test_life(struct loop *loop, struct front *f)
 	for (i = 0; i < 3 * VHOST_TURN; i++)
 		front_send(&g, VHOST_SET_OWNER, 0, NULL, 0, -1);
 	front_close(&g);
-	row(115, "a front end is accepted before the last messages of a disconnected one are read",
+	row(120, "a front end is accepted before the last messages of a disconnected one are read",
 	    !front_open(&g, loop, path) && recv(g.fd, &h, 1, MSG_DONTWAIT) < 0);
 	front_start(&g, QUEUES);
-	row(116, "with queues", echo(&g, 0));
+	row(121, "with queues", echo(&g, 0));
 	front_close(&g);
 }
 
