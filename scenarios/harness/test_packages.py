@@ -112,6 +112,9 @@ def test_wheel(wheel, venv, folder):
     """`pip install FILE` alone: programs with their libraries, commands, and the plugin."""
     names = zipfile.ZipFile(wheel).namelist()
     assert not [n for n in names if "__pycache__" in n]
+    assert {"GPL-2.0-only.txt", "BSD-2-Clause.txt"} <= {pathlib.PurePath(n).name for n in names}
+    libraries = {n.rpartition("/")[2] for n in names if re.search(r"/_programs/lib/[^/]+$", n)}
+    assert libraries == {n.split("/")[-2] for n in names if "/_programs/share/licenses/" in n}
     muslin = venv / "bin/muslin"
     daemon = next(venv.glob("lib/python3*/site-packages/muslin/_programs/bin/muslind"))
     carried = re.findall(r"=> (\S+/_programs/\S+)", output("ldd", daemon))
