@@ -11,8 +11,13 @@
 
 #define NAKS(code) (WIRE_AETH_NAK | WIRE_NAK_##code)
 #define ACK        31
+/* The NAK, and the counter of the responder. */
+#define ACCESS_ERROR    NAKS(REMOTE_ACCESS), HCA_CNT_REMOTE_ACCESS_ERR
+#define INVALID_REQUEST NAKS(INVALID_REQUEST), HCA_CNT_REMOTE_INV_REQ_ERR
+/* A WRITE of 64 bytes to the start of the region. */
+#define WRITE(n) .opcode = WIRE_RC_WRITE_ONLY, .psn = PSN + (n), .len = 64, .dmalen = 64, .rkey = 1
 
-/* In order: the queue pair's next PSN is @next. */
+/* In order: the queue pair's next PSN is PSN + @next. */
 static const struct {
 	const char *what;
 	struct sent s;
@@ -20,67 +25,27 @@ static const struct {
 	u32 next;
 	enum hca_counter counter;
 } rows[] = {
-	{ "WRITE: ACK", { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 64, 64, 1, 0 }, ACK, PSN + 1, HCA_CNT_RCVD_PKTS },
-	{ "duplicate (replayed): ACK, not executed",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 64, 64, 1, 0 },
-	  ACK,
-	  PSN + 1,
-	  HCA_CNT_DUPLICATE_REQUEST },
-	{ "an earlier duplicate",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN - 50, 64, 64, 1, 0 },
-	  ACK,
-	  PSN + 1,
-	  HCA_CNT_DUPLICATE_REQUEST },
-	{ "a PSN is missing: PSN sequence error NAK",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 3, 64, 64, 1, 0 },
-	  NAKS(PSN_SEQ),
-	  PSN + 1,
-	  HCA_CNT_OUT_OF_SEQUENCE },
-	{ "the next out-of-order packet (reordered): no second NAK",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 4, 64, 64, 1, 0 },
-	  NONE,
-	  PSN + 1,
-	  HCA_CNT_RCVD_PKTS },
-	{ "the same PSN again (next flight): NAK",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 3, 64, 64, 1, 0 },
-	  NAKS(PSN_SEQ),
-	  PSN + 1,
-	  HCA_CNT_OUT_OF_SEQUENCE },
-	{ "a PSN 2^23 ahead is a duplicate",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 0x800001, 64, 64, 1, 0 },
-	  ACK,
-	  PSN + 1,
-	  HCA_CNT_DUPLICATE_REQUEST },
-	{ "an unknown QPN",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0x123456, PSN + 1, 64, 64, 1, 0 },
-	  NONE,
-	  PSN + 1,
-	  HCA_CNT_WRONG_QP },
-	{ "another source address, same QPN and PSN (spoofed)",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 1, 64, 64, 1, 0, 0, true },
-	  NONE,
-	  PSN + 1,
-	  HCA_CNT_WRONG_QP },
-	{ "another P_Key",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 1, 64, 64, 1, 0, 0x8001 },
-	  NONE,
-	  PSN + 1,
-	  HCA_CNT_PKEY_MISMATCH },
-	{ "a UC opcode", { .opcode = WIRE_UC_WRITE_ONLY, 0, PSN + 1, 64, 64, 1, 0 }, NONE, PSN + 1, HCA_CNT_WRONG_QP },
+	{ "WRITE: ACK", { WRITE(0) }, ACK, 1, HCA_CNT_RCVD_PKTS },
+	{ "duplicate (replayed): ACK, not executed", { WRITE(0) }, ACK, 1, HCA_CNT_DUPLICATE_REQUEST },
+	{ "an earlier duplicate", { WRITE(-50) }, ACK, 1, HCA_CNT_DUPLICATE_REQUEST },
+	{ "a PSN is missing: PSN sequence error NAK", { WRITE(3) }, NAKS(PSN_SEQ), 1, HCA_CNT_OUT_OF_SEQUENCE },
+	{ "the next out-of-order packet (reordered): no second NAK", { WRITE(4) }, NONE, 1, HCA_CNT_RCVD_PKTS },
+	{ "the same PSN again (next flight): NAK", { WRITE(3) }, NAKS(PSN_SEQ), 1, HCA_CNT_OUT_OF_SEQUENCE },
+	{ "a PSN 2^23 ahead is a duplicate", { WRITE(0x800001) }, ACK, 1, HCA_CNT_DUPLICATE_REQUEST },
+	{ "an unknown QPN", { WRITE(1), .qpn = 0x123456 }, NONE, 1, HCA_CNT_WRONG_QP },
+	{ "another source address, same QPN and PSN", { WRITE(1), .stranger = true }, NONE, 1, HCA_CNT_WRONG_QP },
+	{ "another P_Key", { WRITE(1), .pkey = 0x8001 }, NONE, 1, HCA_CNT_PKEY_MISMATCH },
+	{ "a UC opcode", { .opcode = WIRE_UC_WRITE_ONLY, 0, PSN + 1, 64, 64, 1, 0 }, NONE, 1, HCA_CNT_WRONG_QP },
 	{ "the missing packet: ACK, and a NAK for the next missing one",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 1, 64, 64, 1, 0 },
+	  { WRITE(1) },
 	  NAKS(PSN_SEQ),
-	  PSN + 2,
+	  2,
 	  HCA_CNT_RCVD_PKTS },
-	{ "the next missing packet: the out-of-order buffer is delivered",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + 2, 64, 64, 1, 0 },
-	  ACK,
-	  PSN + 5,
-	  HCA_CNT_RCVD_PKTS },
+	{ "the next missing packet: the out-of-order buffer is delivered", { WRITE(2) }, ACK, 5, HCA_CNT_RCVD_PKTS },
 	{ "SEND without a receive: RNR NAK",
 	  { .opcode = WIRE_RC_SEND_ONLY, 0, PSN + 5, 64 },
 	  WIRE_AETH_RNR_NAK | 1,
-	  PSN + 5,
+	  5,
 	  HCA_CNT_SEND_RNR_ERR },
 };
 
@@ -91,42 +56,21 @@ static const struct {
 	int syndrome;
 	enum hca_counter counter;
 } fatal[] = {
-	{ "an invalid R_Key",
-	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 64, 64, 2, 0 },
-	  NAKS(REMOTE_ACCESS),
-	  HCA_CNT_REMOTE_ACCESS_ERR },
+	{ "an invalid R_Key", { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 64, 64, 2, 0 }, ACCESS_ERROR },
 	{ "an address outside the region",
 	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 64, 64, 1, SIZE - 63 },
-	  NAKS(REMOTE_ACCESS),
-	  HCA_CNT_REMOTE_ACCESS_ERR },
-	{ "a DMA length of 4 GiB",
-	  { .opcode = WIRE_RC_WRITE_FIRST, 0, PSN, 1024, 0xffffffff, 1, 0 },
-	  NAKS(INVALID_REQUEST),
-	  HCA_CNT_REMOTE_INV_REQ_ERR },
+	  ACCESS_ERROR },
+	{ "a DMA length of 4 GiB", { .opcode = WIRE_RC_WRITE_FIRST, 0, PSN, 1024, 0xffffffff, 1, 0 }, INVALID_REQUEST },
 	{ "payload longer than the path MTU",
 	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 2048, 2048, 1, 0 },
-	  NAKS(INVALID_REQUEST),
-	  HCA_CNT_REMOTE_INV_REQ_ERR },
+	  INVALID_REQUEST },
 	{ "payload shorter than the DMA length",
 	  { .opcode = WIRE_RC_WRITE_ONLY, 0, PSN, 64, 128, 1, 0 },
-	  NAKS(INVALID_REQUEST),
-	  HCA_CNT_REMOTE_INV_REQ_ERR },
-	{ "a short FIRST packet",
-	  { .opcode = WIRE_RC_WRITE_FIRST, 0, PSN, 64, 2048, 1, 0 },
-	  NAKS(INVALID_REQUEST),
-	  HCA_CNT_REMOTE_INV_REQ_ERR },
-	{ "MIDDLE without FIRST",
-	  { .opcode = WIRE_RC_WRITE_MIDDLE, 0, PSN, 1024 },
-	  NAKS(INVALID_REQUEST),
-	  HCA_CNT_REMOTE_INV_REQ_ERR },
-	{ "READ with an invalid R_Key",
-	  { .opcode = WIRE_RC_READ_REQUEST, 0, PSN, 0, 64, 2, 0 },
-	  NAKS(REMOTE_ACCESS),
-	  HCA_CNT_REMOTE_ACCESS_ERR },
-	{ "READ of 4 GiB",
-	  { .opcode = WIRE_RC_READ_REQUEST, 0, PSN, 0, 0xffffffff, 1, 0 },
-	  NAKS(INVALID_REQUEST),
-	  HCA_CNT_REMOTE_INV_REQ_ERR },
+	  INVALID_REQUEST },
+	{ "a short FIRST packet", { .opcode = WIRE_RC_WRITE_FIRST, 0, PSN, 64, 2048, 1, 0 }, INVALID_REQUEST },
+	{ "MIDDLE without FIRST", { .opcode = WIRE_RC_WRITE_MIDDLE, 0, PSN, 1024 }, INVALID_REQUEST },
+	{ "READ with an invalid R_Key", { .opcode = WIRE_RC_READ_REQUEST, 0, PSN, 0, 64, 2, 0 }, ACCESS_ERROR },
+	{ "READ of 4 GiB", { .opcode = WIRE_RC_READ_REQUEST, 0, PSN, 0, 0xffffffff, 1, 0 }, INVALID_REQUEST },
 };
 
 /* In the tables an R_Key of 1 is the region's, 2 an invalid one, and addresses are offsets in the region. */
@@ -154,7 +98,8 @@ static void test_stream(void)
 			got = more;
 		hca_qp_query(ctx, qpn, &attr);
 		row(1 + (int)i, rows[i].what,
-		    got == rows[i].syndrome && counter(rows[i].counter) == before + 1 && attr.rq_psn == rows[i].next);
+		    got == rows[i].syndrome && counter(rows[i].counter) == before + 1 &&
+			    attr.rq_psn == PSN + rows[i].next);
 	}
 	row(30, "acknowledged payload is in memory", mem[0] == 0x5a && mem[63] == 0x5a && !mem[64]);
 	close_qp();
