@@ -99,6 +99,7 @@ struct counted {
 
 struct scene;
 
+/* A row of a table begins with the name and the clause; the rest has designators. */
 struct rule {
 	const char *name, *clause;
 	const char *cannot;    /* reason why it cannot be tested here: reported, not run */
