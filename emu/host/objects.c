@@ -79,7 +79,8 @@ int uv_reg_mr(struct uv_call *c)
 	return err;
 }
 
-int uv_dereg_mr(struct uv_call *c)
+/* DEREG_MR and DEALLOC_MW have the same structure: the handle is the key. */
+static int objects_free_key(struct uv_call *c, int (*fn)(struct hca_ctx *ctx, u32 key))
 {
 	struct ib_uverbs_dereg_mr cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
@@ -88,10 +89,15 @@ int uv_dereg_mr(struct uv_call *c)
 	if (err)
 		return err;
 	accesses = hca_ctx_accesses(c->u->verbs.ctx, cmd.mr_handle);
-	err = hca_mr_dereg(c->u->verbs.ctx, cmd.mr_handle);
+	err = fn(c->u->verbs.ctx, cmd.mr_handle);
 	if (!err) /* the program may reuse its memory once it has the response */
 		c->u->file->deferral.until = accesses;
 	return err;
+}
+
+int uv_dereg_mr(struct uv_call *c)
+{
+	return objects_free_key(c, hca_mr_dereg);
 }
 
 int uv_alloc_mw(struct uv_call *c)
@@ -110,17 +116,7 @@ int uv_alloc_mw(struct uv_call *c)
 
 int uv_dealloc_mw(struct uv_call *c)
 {
-	struct ib_uverbs_dealloc_mw cmd;
-	int err = uv_call_in(c, &cmd, sizeof(cmd));
-	u64 accesses;
-
-	if (err)
-		return err;
-	accesses = hca_ctx_accesses(c->u->verbs.ctx, cmd.mw_handle);
-	err = hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
-	if (!err) /* as for a region */
-		c->u->file->deferral.until = accesses;
-	return err;
+	return objects_free_key(c, hca_mw_free);
 }
 
 /* ATTACH_MCAST and DETACH_MCAST have the same structure. As ib_core: an MLID on InfiniBand, ignored on Ethernet. */
@@ -141,8 +137,10 @@ int uv_attach_mcast(struct uv_call *c)
 	return objects_mcast(c, hca_mcast_attach);
 }
 
-/* The program leaves the group afterwards, and the subnet manager may then remove the sender's
- * switch from the group's routes. */
+/*
+ * The program leaves the group afterwards, and the subnet manager may then remove the sender's switch from the group's
+ * routes.
+ */
 int uv_detach_mcast(struct uv_call *c)
 {
 	return uv_call_defer(c) ? 0 : objects_mcast(c, hca_mcast_detach);
