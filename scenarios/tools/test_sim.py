@@ -33,6 +33,11 @@ def test_everything_arrives(sim):
     assert 7000 < r["sent"] == r["arrived"] and r["out_of_order"] == 0
 
 
+def test_the_time_between_sweeps(sim):
+    """Light sweeps of a second."""
+    assert [sim("--seconds", 1, "--sweep", s)["light_sweeps"] for s in (0.05, 0.2, 0.5)] == [20, 6, 3]
+
+
 FAULTS = ["--fault", "all drop prob=5% opcode=uc", "--fault", "h3 reorder prob=30% depth=2 time=1s"]
 
 

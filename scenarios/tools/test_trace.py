@@ -74,6 +74,13 @@ def test_filter(traced, shared_fabric):
     assert "usage" in traced(path, "-W", "2", status=2)
 
 
+def test_duration(shared_fabric):
+    """It ends by itself; a capture without a packet has the headers."""
+    path = shared_fabric.folder / "duration.pcapng"
+    shared_fabric.command("trace", "-w", path, "--duration", "0.2", "h2", "opcode=atomic", timeout=10)
+    assert [kind for kind, _ in blocks(path)] == [SHB, IDB]
+
+
 def test_ring_of_files(traced, shared_fabric):
     path = shared_fabric.folder / "ring.pcapng"
     traced(path, "-C", "1", "-W", "2")
