@@ -302,35 +302,11 @@ static u32 to_addr_resolved(struct ucma_fixture *f)
 	return id;
 }
 
-static u32 to_route_query(struct ucma_fixture *f)
-{
-	u32 id = to_addr_resolved(f);
-
-	do_resolve_route(f, id);
-	return id;
-}
-
 static u32 to_route_resolved(struct ucma_fixture *f)
 {
 	u32 id = to_addr_resolved(f);
 
 	do_set_path(f, id);
-	return id;
-}
-
-static u32 to_req_sent(struct ucma_fixture *f)
-{
-	u32 id = to_route_resolved(f);
-
-	do_connect(f, id);
-	return id;
-}
-
-static u32 to_listen_any(struct ucma_fixture *f)
-{
-	u32 id = to_bound_any(f);
-
-	do_listen(f, id);
 	return id;
 }
 
@@ -368,22 +344,6 @@ static u32 to_established(struct ucma_fixture *f)
 	return id;
 }
 
-static u32 to_rejected(struct ucma_fixture *f)
-{
-	u32 id = to_request(f);
-
-	do_reject(f, id);
-	return id;
-}
-
-static u32 to_dreq_sent(struct ucma_fixture *f)
-{
-	u32 id = to_established(f);
-
-	do_disconnect(f, id);
-	return id;
-}
-
 static u32 to_disconnected(struct ucma_fixture *f)
 {
 	u32 id = to_established(f);
@@ -393,26 +353,17 @@ static u32 to_disconnected(struct ucma_fixture *f)
 	return id;
 }
 
-static u32 to_removed(struct ucma_fixture *f)
+static ssize_t do_unplug(struct ucma_fixture *f, u32 id)
 {
-	u32 id = to_established(f);
-
 	rdma_host_unplug(f->rdma, true);
-	return id;
-}
-
-static u32 to_removed_any(struct ucma_fixture *f)
-{
-	u32 id = to_bound_any(f);
-
-	rdma_host_unplug(f->rdma, true);
-	return id;
+	return 0;
 }
 
 /* In the order of COMMANDS. E: EINVAL, C: EISCONN, X: ENXIO, N: ENETUNREACH, 0: success. */
 static const struct {
 	const char *want, *name;
 	u32 (*make)(struct ucma_fixture *f);
+	ssize_t (*then)(struct ucma_fixture *f, u32 id); /* NULL: nothing */
 } states[] = {
 	/* bind set_path accept_rep comm_est join
 	 *   addr  listen  reject    path_mig  migrate
@@ -423,19 +374,19 @@ static const struct {
 	{ "E E E E E E E E E E E E E E E 0 E E E E", "address query", to_addr_query },
 	{ "E 0 E E E 0 E E E E E E E E E 0 E E E E", "address error", to_addr_error },
 	{ "E E 0 E 0 E E E E E E E E E E 0 0 0 0 0", "address resolved", to_addr_resolved },
-	{ "E E E E E E E E E E E E E E E 0 0 0 0 0", "route query", to_route_query },
+	{ "E E E E E E E E E E E E E E E 0 0 0 0 0", "route query", to_addr_resolved, do_resolve_route },
 	{ "E E E E E E 0 E E E E E E E E 0 0 0 0 0", "route resolved", to_route_resolved },
-	{ "E E E E E E E E E 0 0 E E E E 0 0 E E E", "REQ sent", to_req_sent },
-	{ "E E E E E E E E E E E E E E E 0 E E E E", "listening on any address", to_listen_any },
+	{ "E E E E E E E E E 0 0 E E E E 0 0 E E E", "REQ sent", to_route_resolved, do_connect },
+	{ "E E E E E E E E E E E E E E E 0 E E E E", "listening on any address", to_bound_any, do_listen },
 	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "listening", to_listen },
 	{ "E E E E E E E 0 E 0 0 E E E E 0 0 0 0 E", "REQ received", to_request },
 	{ "E E E E E E E E E 0 0 0 E E E 0 0 0 0 E", "REP sent", to_rep_sent },
 	{ "E E E E E E E E E E 0 C 0 E E 0 0 0 0 E", "established", to_established },
-	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "rejected", to_rejected },
-	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "DREQ sent", to_dreq_sent },
+	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "rejected", to_request, do_reject },
+	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "DREQ sent", to_established, do_disconnect },
 	{ "E E E E E E E E E E 0 E E E E 0 E E E E", "disconnected", to_disconnected },
-	{ "X X X X X X X X X X X X X X X X X X X X", "of a removed device", to_removed },
-	{ "E N E E E 0 E E E E E E E E E 0 E E E E", "of no device, when one is removed", to_removed_any },
+	{ "X X X X X X X X X X X X X X X X X X X X", "of a removed device", to_established, do_unplug },
+	{ "E N E E E 0 E E E E E E E E E 0 E E E E", "of no device, when one is removed", to_bound_any, do_unplug },
 };
 
 static void test_state(size_t s, size_t c)
@@ -443,9 +394,13 @@ static void test_state(size_t s, size_t c)
 	char want = states[s].want[2 * c], got;
 	struct ucma_fixture f;
 	ssize_t n;
+	u32 id;
 
 	fixture_open(&f);
-	n = commands[c].fn(&f, states[s].make(&f));
+	id = states[s].make(&f);
+	if (states[s].then)
+		states[s].then(&f, id);
+	n = commands[c].fn(&f, id);
 	got = n == -EINVAL ? 'E' : n == -EISCONN ? 'C' : n == -ENXIO ? 'X' : n == -ENETUNREACH ? 'N' : n ? '?' : '0';
 	if (got != want)
 		printf("%s: %zd\n", commands[c].name, n);
