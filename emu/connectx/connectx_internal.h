@@ -130,13 +130,13 @@ struct cx_cq {
 	bool wide;           /* entries of 128 bytes */
 	bool ignore_overrun; /* the driver does not update the consumer index */
 	u8 error;            /* syndrome of its error event; 0: none */
-	u32 pi;
-	u32 solicited; /* index after the last solicited completion */
+	u64 pi;              /* completions; indices are its lowest bits */
+	u64 solicited;       /* index after the last solicited completion */
 	enum verbs_arm arm;
 	/* Event moderation: an event waits for @max_count completions since the last one, @period at most. 0: it does not */
 	u32 max_count;
 	u64 period;              /* ns */
-	u32 event_pi;            /* index at the last event */
+	u64 event_pi;            /* index at the last event */
 	u64 event_at;            /* time of the last event, loop clock, ns */
 	struct loop_timer timer; /* of an event that waits */
 	struct cx_event completion, failure;

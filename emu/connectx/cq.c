@@ -195,7 +195,7 @@ static void cq_notify(struct cx_cq *cq)
 	struct now now = loop_now(loop);
 	u64 due = cq->event_at + cq->period;
 
-	if (((cq->pi - cq->event_pi) & INDEX) >= cq->max_count || now.ns >= due)
+	if (cq->pi - cq->event_pi >= cq->max_count || now.ns >= due)
 		cq_event(cq, now);
 	else if (!cq->timer.loop)
 		loop_timer_set(loop, &cq->timer, due);
@@ -216,12 +216,15 @@ const struct hca_cq_ops cx_cq_ops = { .complete = cq_complete, .flush = cq_flush
  * Arms the CQ: the driver has polled up to an index, and requests an event for later completions. Arming for solicited
  * completions keeps an earlier arming for the next completion (11.4.2.2). One that ignores overruns may have completed
  * more than it has entries; for others this is no index. The last solicited completion may be before that index.
+ *
+ * A completion has one event: a driver may arm the CQ before it polls those of the last one, as perftest does with one
+ * request at a time, which takes each event for a completion.
  */
 void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 {
 	struct cx_cq *cq = table_get(&d->verbs.cqs, cqn & INDEX);
 	bool solicited = command & ARM_SOLICITED;
-	u32 behind, most;
+	u64 behind, last;
 
 	if (!cq || cq->uar != uar) {
 		cx_count(d, CX_CTR_BAD_DOORBELLS);
@@ -230,9 +233,10 @@ void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 	loop_timer_cancel(&cq->timer); /* the driver has polled what it was set for, or it is set again */
 	if (!solicited || cq->arm == VERBS_ARM_NONE)
 		cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
-	behind = ((cq->arm == VERBS_ARM_SOLICITED ? cq->solicited : cq->pi) - command) & INDEX;
-	most = cq->ignore_overrun ? INDEX / 2 : BIT(cq->log_size);
-	if (behind && behind <= most)
+	behind = (cq->pi - command) & INDEX;
+	last = cq->arm == VERBS_ARM_SOLICITED ? cq->solicited : cq->pi;
+	if (behind <= (cq->ignore_overrun ? INDEX / 2 : BIT(cq->log_size)) && last > cq->event_pi &&
+	    last > cq->pi - behind)
 		cq_notify(cq);
 }
 

@@ -139,6 +139,32 @@ static void arming_late(void)
 	row(25, "none when it is armed for solicited completions, of which there was none", !driver_event(&d));
 }
 
+/* Armed at an event, before the driver polls its completion. */
+static void arming_early(void)
+{
+	struct cx_cq *cq;
+	u32 qpn = 0;
+
+	row(50, "a queue pair",
+	    !driver_start(&d) && !driver_qp(&d, CX_QP_RC, 0, 0, &qpn) && !driver_connect(&d, qpn, qpn));
+	driver_arm_cq(&d, false);
+	driver_control(driver_wqe(&d, 0, 0), qpn, 0, CX_OP_NOP, 16);
+	driver_posted(&d, 0, qpn, 1);
+	row(51, "the event of a completion", driver_event(&d));
+	driver_arm_cq(&d, false);
+	row(52, "is not sent again", !driver_event(&d) && driver_poll(&d));
+	row(53, "that of the next completion is", nop_notifies(qpn, 1));
+	row(54, "two completions without an event", !nop_notifies(qpn, 2) && !nop_notifies(qpn, 3));
+	d.cqe -= 2;
+	driver_arm_cq(&d, false);
+	row(55, "have one", driver_event(&d));
+	cq = table_get(&d.dev->verbs.cqs, d.cqn);
+	cq->pi += 1ull << 40; /* as if so many had completed since, which the driver has polled, without events */
+	d.cqe += 1;
+	driver_arm_cq(&d, false);
+	row(56, "a completion after many without an event has one", driver_event(&d));
+}
+
 static void raise_event(enum hca_event_type type, u32 number, void *fe)
 {
 	cx_event_raise(d.dev, &(struct hca_event){ .type = type, .number = number, .fe = fe });
@@ -246,4 +272,4 @@ static void unmapped(void)
 	row(44, "those that have waited for room", has_failed(0xd));
 }
 
-PARTS(full_event_queue, destroyed, arming, halves, arming_late, waiting, unmapped)
+PARTS(full_event_queue, destroyed, arming, halves, arming_late, arming_early, waiting, unmapped)

@@ -35,6 +35,7 @@ MORE_PERFTESTS = [
 PERFTESTS = [
     "ib_write_bw -s 65536",
     "ib_read_lat -R",
+    "ib_read_lat -e",
     "ib_atomic_bw",
     "ib_send_bw -c UC",
     "ib_send_bw -c UD",
