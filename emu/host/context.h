@@ -8,9 +8,9 @@
 #include "emu/verbs/ring.h"
 
 /*
- * A stream of fixed-size events to the application: a socket pair, of which the daemon keeps both ends in order to
- * count unread events. Events that do not fit in the socket are queued, one of a kind per object, until the
- * application has read some.
+ * A stream of fixed-size events to the application: a pair of sockets of type SOCK_SEQPACKET, of which the daemon keeps
+ * both ends in order to count unread events. Events that do not fit in the socket are queued, one of a kind per object,
+ * until the application has read some.
  */
 struct uv_events {
 	struct list link;

@@ -58,7 +58,8 @@ int uv_events_open(struct uv_events *e, struct loop *loop, pid_t program)
 	struct stat st;
 	int fds[2], err;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+	/* As from the kernel's file, a read returns one event. A write fails without SIGPIPE, which streams have. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
 	e->loop = loop;
 	e->ours = fds[0];

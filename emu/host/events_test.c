@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the event streams: more events than fit in the socket are all read, in order;
- * also those of many queue pairs. */
+/*
+ * Rows of the event streams: more events than fit in the socket are all read, in order; also those of many queue pairs.
+ * A read returns one event, and a write fails without a signal.
+ */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "emu/host/fixture.h"
 #include "emu/lib/row.h"
@@ -93,6 +97,24 @@ static void test_end(struct loop *loop)
 	row(22, "a stream is closed with events queued", e.ours < 0 && e.theirs < 0);
 }
 
+/* As the kernel's files: a program may offer more room than one event needs. */
+static void test_program(struct loop *loop)
+{
+	struct event ev[4] = { 0 };
+	struct uv_events e;
+
+	uv_events_open(&e, loop, 1);
+	put(&e, 0, 1);
+	put(&e, 1, 1);
+	row(23, "a read returns one event",
+	    recv(e.theirs, ev, sizeof(ev), MSG_DONTWAIT) == (ssize_t)sizeof(*ev) && !ev[0].key);
+	row(24, "and the next one",
+	    recv(e.theirs, ev, sizeof(ev), MSG_DONTWAIT) == (ssize_t)sizeof(*ev) && ev[0].key == 1);
+	signal(SIGPIPE, SIG_DFL);
+	row(25, "a write fails", write(e.theirs, ev, sizeof(ev)) < 0 && errno == EPIPE);
+	uv_events_close(&e);
+}
+
 static bool modify(struct desk *d, u32 handle, u8 state, u32 mask)
 {
 	struct ib_uverbs_modify_qp m = { .qp_handle = handle, .attr_mask = mask, .qp_state = state, .port_num = 1 };
@@ -160,6 +182,7 @@ int main(void)
 
 	test_many(loop);
 	test_end(loop);
+	test_program(loop);
 	loop_destroy(loop);
 	test_last_wqe_reached();
 	return rows_end();

@@ -7,7 +7,7 @@
 
 #include "emu/lib/types.h"
 
-#define READBACK_MAX 65536
+#define READBACK_MAX 65536 /* a multiple of the size of each event */
 
 /*
  * Reads up to READBACK_MAX bytes of @program's end into @to. Returns how many; -ETIMEDOUT: a read of the application

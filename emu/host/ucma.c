@@ -117,7 +117,8 @@ static int on_open(struct uv_file *uv, u32 unit, int *fd, int *extra)
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+	/* A program that has received the descriptor from another one writes to it: that fails without SIGPIPE. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
 		free(f);
 		return -errno;
 	}

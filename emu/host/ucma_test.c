@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of the rdma_cm device file: errors of invalid commands, readiness while events are queued, ids of
  * other files, unread requests. */
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 
 #include "emu/host/ucma_fixture.h"
 #include "emu/lib/row.h"
@@ -605,6 +607,15 @@ static void test_order(struct ucma_fixture *f)
 	row(0, "and after", command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) > 0);
 }
 
+/* A program has got the descriptor from another one, and writes to it without the preload library's knowledge. */
+static void test_received(struct ucma_fixture *f)
+{
+	struct rdma_ucm_cmd_hdr get = { .cmd = RDMA_USER_CM_CMD_GET_EVENT };
+
+	signal(SIGPIPE, SIG_DFL);
+	row(0, "a command on a received descriptor fails", write(f->fd[0], &get, sizeof(get)) < 0 && errno == EPIPE);
+}
+
 static void test_many_ids(struct ucma_fixture *f)
 {
 	u32 ok = 0, i, last = 0;
@@ -640,6 +651,7 @@ int main(void)
 								  test_accept_fails,
 								  test_service_ranges,
 								  test_order,
+								  test_received,
 								  test_many_ids };
 	struct ucma_fixture f;
 	size_t i;

@@ -23,6 +23,8 @@ ssize_t write(int fd, const void *buf, size_t len)
 	else
 		n = f ? shim_write(f, fd, buf, len) : REAL(write)(fd, buf, len);
 	shim_file_put(f);
+	if (!f && n < 0 && errno == EPIPE && shim_channel(fd))
+		errno = EINVAL; /* it is a socket here */
 	return n;
 }
 

@@ -14,6 +14,7 @@ LINES = (
     "dup2() to every number",
     "nothing is written there",
     "closed, with a duplicate",
+    "a write to a channel",
     "closed by a system call, and the number used again",
 )
 

@@ -83,6 +83,15 @@ static void few(void)
 	check("dup2() to each number below a small limit", ok && is_empty());
 }
 
+/* The kernel's file has no write operation; a socket would end the program by SIGPIPE. */
+static int channel_refuses_writes(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+
+	return channel && write(channel->fd, "12345678", 8) < 0 && errno == EINVAL &&
+	       !ibv_destroy_comp_channel(channel) && works();
+}
+
 /* With an argument, the limit is FEW. */
 int main(int argc, char **argv)
 {
@@ -107,6 +116,7 @@ int main(int argc, char **argv)
 	check("nothing is written there", is_empty());
 	other = dup(cmd);
 	check("closed, with a duplicate", !close(cmd) && dup2(other, cmd) == cmd && !close(other) && works());
+	check("a write to a channel", channel_refuses_writes());
 	check("closed by a system call, and the number used again",
 	      dup2(cmd, FREE) == FREE && !syscall(SYS_close, FREE) && dup2(file, FREE) == FREE && is_file(FREE) &&
 		      works());
