@@ -73,3 +73,8 @@ def test_rdma_cm(shared_fabric, tool):
 
 def test_rdma_cm_datagrams(shared_fabric):
     perftest(shared_fabric, "ib_send_lat", "-R", "-c", "UD", "-s", "1024")
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw", "ib_read_lat"])
+def test_on_demand_paging(shared_fabric, tool):
+    perftest(shared_fabric, tool, "--odp", "-s", "65536")

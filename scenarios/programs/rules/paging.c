@@ -105,7 +105,7 @@ static void local_hole(struct scene *s)
 	struct ibv_sge sge = { (uintptr_t)hole, LEN, hole_reg(s, REQ, hole)->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
+				  .opcode = (enum ibv_wr_opcode)s->rule->arg,
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .wr.rdma = { (uintptr_t)region(&s->end[RESP]), s->end[RESP].mr->rkey } },
 			   *bad;
@@ -143,13 +143,25 @@ static void whole_space(struct scene *s)
 	munmap(at, PAGES);
 }
 
-static void receive(struct scene *s)
+static void recv_post(struct scene *s, uint8_t *at)
 {
-	uint8_t *hole = hole_new();
-	struct ibv_sge sge = { (uintptr_t)hole, LEN, hole_reg(s, RESP, hole)->lkey };
+	struct ibv_sge sge = { (uintptr_t)at, LEN, hole_reg(s, RESP, at)->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	EXPECT(s, !ibv_post_recv(s->end[RESP].qp, &wr, &bad));
+}
+
+static void recv_hole(struct scene *s)
+{
+	recv_post(s, hole_new());
+	post_ok(s, REQ, (struct req){ .op = IBV_WR_SEND, .len = LEN });
+}
+
+static void recv_later(struct scene *s)
+{
+	uint8_t *hole = hole_new();
+
+	recv_post(s, hole);
 	pages_map(s, hole);
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_SEND, .len = LEN });
 	EXPECT(s, wait_recv(s, RESP, 1) && !memcmp(hole, region(&s->end[REQ]), LEN));
@@ -181,10 +193,14 @@ static const struct rule rules[] = {
 	{ "an RDMA WRITE to a page that is read-only is a remote operation error", "9.7.5.2: remote operational error",
 	  .action = readonly, .data_any = true, .req = { OK, ST(REM_OP_ERR) }, LOST },
 	{ "a payload that is not there is a local protection error", "11.6.2: local protection error",
-	  .action = local_hole, .req = { ST(LOC_PROT_ERR) }, .state = { AT(ERR) } },
+	  .action = local_hole, .arg = IBV_WR_RDMA_WRITE, .req = { ST(LOC_PROT_ERR) }, .state = { AT(ERR) } },
+	{ "an RDMA READ into a page that is not there is a local protection error", "11.6.2: local protection error",
+	  .action = local_hole, .arg = IBV_WR_RDMA_READ, .req = { ST(LOC_PROT_ERR) }, .state = { AT(ERR) } },
+	{ "a receive into a page that is not there is a local protection error", "11.6.2: local protection error",
+	  .action = recv_hole, .req = { ST(REM_OP_ERR) }, .resp = { ST(LOC_PROT_ERR) }, LOST },
 	{ "a region may have the whole address space", REG, .action = whole_space, .data_any = true,
 	  .req = { OK, OK, OK } },
-	{ "a receive may be posted before its memory is mapped", REG, .action = receive, .data_any = true,
+	{ "a receive may be posted before its memory is mapped", REG, .action = recv_later, .data_any = true,
 	  .req = { OK }, .resp = { OK } },
 	{ "a region of the whole address space without on-demand paging is not registered", "11.2.8.2: invalid length",
 	  .bare = true, .action = reg_part_of_space, .arg2 = IBV_ACCESS_LOCAL_WRITE },
