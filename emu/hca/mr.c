@@ -79,6 +79,21 @@ int hca_mr_registered(struct hca_ctx *ctx, u32 lkey)
 	return k && k->ctx == ctx && k->valid ? 0 : -EFAULT;
 }
 
+int hca_mr_prefetch_check(struct hca_ctx *ctx, u32 pdn, u32 lkey, u64 va, u32 len, bool write)
+{
+	const struct hca_key *k = hca_key_find(ctx->hca, lkey);
+	const struct hca_pd *pd = hca_pd_get(ctx, pdn);
+	struct hca_span span[HCA_MAX_SPANS];
+
+	if (!pd)
+		return -EINVAL;
+	if (!k || k->kind != HCA_KEY_MR || !(k->access & HCA_ACCESS_ON_DEMAND))
+		return -EFAULT;
+	return hca_key_of_pd(ctx, pd, lkey, va, len, write ? HCA_ACCESS_LOCAL_WRITE : HCA_ACCESS_LOCAL_READ, span) < 0
+		       ? -EFAULT
+		       : 0;
+}
+
 int hca_mr_reg_pages(struct hca_ctx *ctx, const struct hca_mr_init *init, u32 *lkey, u32 *rkey)
 {
 	struct hca_pd *pd = hca_pd_get(ctx, init->pdn);

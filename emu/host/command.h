@@ -51,6 +51,7 @@ int uv_create_ah(struct uv_call *c);
 int uv_destroy_ah(struct uv_call *c);
 int uv_reg_mr(struct uv_call *c);
 int uv_dereg_mr(struct uv_call *c);
+int uv_advise_mr(struct uverbs *u, const struct uv_advise *a);
 int uv_alloc_mw(struct uv_call *c);
 int uv_dealloc_mw(struct uv_call *c);
 int uv_attach_mcast(struct uv_call *c);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* uverbs commands on PDs, AHs, memory regions and windows, and multicast: handles are the HCA's numbers. */
 #include <errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <unistd.h>
 
 #include "emu/hca/iw.h"
@@ -98,6 +99,22 @@ static int objects_free_key(struct uv_call *c, int (*fn)(struct hca_ctx *ctx, u3
 int uv_dereg_mr(struct uv_call *c)
 {
 	return objects_free_key(c, hca_mr_dereg);
+}
+
+int uv_advise_mr(struct uverbs *u, const struct uv_advise *a)
+{
+	bool write = a->advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	u32 i;
+	int err = 0;
+
+	if (a->advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	if (a->flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return -EINVAL;
+	for (i = 0; i < a->n && !err; i++)
+		err = hca_mr_prefetch_check(u->verbs.ctx, a->pd, a->sge[i].lkey, a->sge[i].addr, a->sge[i].length,
+					    write);
+	return err;
 }
 
 int uv_alloc_mw(struct uv_call *c)

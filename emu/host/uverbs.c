@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -405,6 +406,22 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 	return (ssize_t)in_len;
 }
 
+static int file_ioctl(struct uv_file *f, u32 request, void *arg, size_t len)
+{
+	struct uverbs *u = f->priv;
+	struct uv_advise a;
+
+	if (request != (u32)RDMA_VERBS_IOCTL)
+		return -ENOTTY;
+	if (u->revoked)
+		return -EIO;
+	memcpy(&a, arg, min(len, sizeof(a)));
+	if (len < offsetof(struct uv_advise, sge) || a.n > UV_ADVISE_MAX ||
+	    len != offsetof(struct uv_advise, sge) + a.n * sizeof(a.sge[0]))
+		return -EINVAL;
+	return uv_advise_mr(u, &a);
+}
+
 static bool file_ready(struct uv_file *f, const struct uv_deferral *h, ssize_t *result)
 {
 	const struct uverbs *u = f->priv;
@@ -425,6 +442,7 @@ static bool file_ready(struct uv_file *f, const struct uv_deferral *h, ssize_t *
 const struct uv_file_ops uverbs_file_ops = {
 	.open = file_open,
 	.command = file_command,
+	.ioctl = file_ioctl,
 	.ready = file_ready,
 	.closed = file_closed,
 	.close = file_close,

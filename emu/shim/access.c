@@ -32,13 +32,24 @@ static bool is_mapped(uintptr_t start, uintptr_t end, size_t page)
 }
 
 /* EINVAL: the mapping does not permit it, or the kernel does not have the advice. */
-static bool page_permits(uintptr_t at, size_t page, bool write)
+static bool page_permits(uintptr_t at, size_t len, bool write)
 {
-	if (!REAL(madvise)((void *)at, page, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+	if (!REAL(madvise)((void *)at, len, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
 	if (errno != EINVAL)
 		return errno != EFAULT && errno != ENOMEM;
-	return !write || REAL(madvise)((void *)at, page, MADV_POPULATE_READ);
+	return !write || REAL(madvise)((void *)at, len, MADV_POPULATE_READ);
+}
+
+bool shim_prefetch(uint64_t addr, uint64_t len, bool write)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = addr & -page;
+	int saved = errno;
+	bool ok = page_permits(first, addr + len - first, write);
+
+	errno = saved;
+	return ok;
 }
 
 int shim_access(uint64_t addr, uint64_t len, bool write)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_mad.h>
 #include <rdma/ib_user_verbs.h>
@@ -515,6 +516,12 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 	return n;
 }
 
+/* Of the commands that rdma-core has by ioctl() it uses write() for those that it has there, too. */
+static bool is_advise(const struct ib_uverbs_ioctl_hdr *h)
+{
+	return h->object_id == UVERBS_OBJECT_MR && h->method_id == UVERBS_METHOD_ADVISE_MR;
+}
+
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = arg ? _IOC_SIZE(request) : 0; /* ENABLE_PKEY has no argument */
@@ -523,6 +530,8 @@ int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 	};
 	int result;
 
+	if (f->kind == UV_UVERBS && request == RDMA_VERBS_IOCTL && is_advise(arg))
+		return shim_result(shim_file_connect(f) ?: shim_advise(f, arg));
 	if (f->kind != UV_UMAD)
 		return shim_result(-ENOTTY);
 	result = shim_call(f, &req);

@@ -19,6 +19,8 @@
 #define SHIM_RPCS     16       /* connections of a file in a process */
 
 /* An open device file, shared by all descriptors of the application that refer to it. */
+struct ib_uverbs_ioctl_hdr;
+
 struct shim_file {
 	enum uv_kind kind;
 	unsigned int unit;
@@ -242,6 +244,10 @@ int shim_share_move(int fd, int to);
 
 /* access.c: may the region be registered, with rights to write to it? 0 or -EFAULT. */
 int shim_access(uint64_t addr, uint64_t len, bool write);
+/* Populates the pages; false: they are not mapped, or do not permit it. */
+bool shim_prefetch(uint64_t addr, uint64_t len, bool write);
+/* advise.c: executes UVERBS_METHOD_ADVISE_MR. 0 or -errno. */
+int shim_advise(struct shim_file *f, const struct ib_uverbs_ioctl_hdr *h);
 
 /* copy.c: starts a thread that copies for the daemon, for the file with the cookie. 0 or -errno. */
 int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie);

@@ -6,7 +6,11 @@
 #include "rules.h"
 
 #include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #define RIGHTS                                                                                              \
@@ -178,6 +182,52 @@ static void reg_part_of_space(struct scene *s)
 		ibv_dereg_mr(mr);
 }
 
+/* ibv_advise_mr() as newer rdma-cores have it for rxe: 0 or errno. */
+static int advise(struct scene *s, unsigned advice, unsigned flags, uint32_t lkey, const uint8_t *at, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)at, len, lkey };
+	const struct ibv_pd *pd = s->end[REQ].pd;
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr[4];
+	} c = {
+		.hdr = { .length = sizeof(c),
+			 .object_id = UVERBS_OBJECT_MR,
+			 .method_id = UVERBS_METHOD_ADVISE_MR,
+			 .num_attrs = 4 },
+		.attr = { { .attr_id = UVERBS_ATTR_ADVISE_MR_PD_HANDLE, .data = pd->handle },
+			  { .attr_id = UVERBS_ATTR_ADVISE_MR_ADVICE, .len = 8, .data = advice },
+			  { .attr_id = UVERBS_ATTR_ADVISE_MR_FLAGS, .len = 4, .data = flags },
+			  { .attr_id = UVERBS_ATTR_ADVISE_MR_SGE_LIST, .len = sizeof(sge), .data = (uintptr_t)&sge } },
+	};
+
+	return ioctl(pd->context->cmd_fd, RDMA_VERBS_IOCTL, &c) ? errno : 0;
+}
+
+static void prefetch(struct scene *s)
+{
+	const unsigned plain = IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH, write = IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+		       no_fault = IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, flush = IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
+	uint8_t *hole = hole_new(), *readonly;
+	uint32_t key = hole_reg(s, REQ, hole)->lkey;
+	unsigned char there[2];
+
+	pages_map(s, hole);
+	readonly = mmap(hole + PAGES, PAGES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	EXPECT(s, !advise(s, write, flush, key, hole, PAGES) && !mincore(hole, PAGES, there) && there[0] && there[1]);
+	EXPECT(s,
+	       !advise(s, plain, flush, key, readonly, PAGES) && advise(s, write, flush, key, readonly, 1) == EFAULT);
+	EXPECT(s, !advise(s, plain, 0, key, hole + 2 * PAGES, 1)); /* nobody waits for it */
+	EXPECT(s, advise(s, plain, flush, key, hole + 2 * PAGES, 1) == EFAULT);
+	EXPECT(s, !advise(s, no_fault, flush, key, hole + 2 * PAGES, 1));
+	EXPECT(s,
+	       advise(s, plain, flush, key, hole - 1, 2) == EFAULT && advise(s, plain, flush, ~key, hole, 1) == EFAULT);
+	EXPECT(s, advise(s, plain, flush, s->end[REQ].mr->lkey, region(&s->end[REQ]), 1) == EFAULT);
+	EXPECT(s,
+	       advise(s, plain, 2, key, hole, 1) == EINVAL && advise(s, no_fault + 1, 0, key, hole, 1) == EOPNOTSUPP);
+	munmap(hole, 2 * PAGES);
+}
+
 #define REG  "ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND"
 #define LOST .state = { AT(ERR), AT(ERR) }, .event = { 0, EV(QP_FATAL) }
 
@@ -202,6 +252,7 @@ static const struct rule rules[] = {
 	  .req = { OK, OK, OK } },
 	{ "a receive may be posted before its memory is mapped", REG, .action = recv_later, .data_any = true,
 	  .req = { OK }, .resp = { OK } },
+	{ "pages are prefetched", "ibv_advise_mr(3)", .action = prefetch },
 	{ "a region of the whole address space without on-demand paging is not registered", "11.2.8.2: invalid length",
 	  .bare = true, .action = reg_part_of_space, .arg2 = IBV_ACCESS_LOCAL_WRITE },
 	{ "a region of nearly the whole address space is not registered", "11.2.8.2: invalid length", .bare = true,
