@@ -41,7 +41,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, log_max_srq), log_of(caps->max_srq) },
 		{ CX_FIELD(cmd_hca_cap, log_max_srq_sz), log_of(caps->max_srq_wr) },
 		{ CX_FIELD(cmd_hca_cap, log_max_cq), log_of(caps->max_cq) },
-		{ CX_FIELD(cmd_hca_cap, log_max_cq_sz), log_of(caps->max_cqe) },
+		{ CX_FIELD(cmd_hca_cap, log_max_cq_sz), log_of(caps->max_cqe) + 1 }, /* as in cq_entries() */
 		{ CX_FIELD(cmd_hca_cap, log_max_eq), log_of(CX_EQS - 1) },
 		{ CX_FIELD(cmd_hca_cap, log_max_eq_sz), 22 },
 		{ CX_FIELD(cmd_hca_cap, log_max_mkey), log_of(caps->max_mr) },

@@ -16,6 +16,9 @@ static void commands(void)
 	    cx_get(d.out + 16, cmd_hca_cap, max_wqe_sz_sq) >= 192 + 30 * 16);
 	row(6, "of a kind that it has not",
 	    driver_command(&d, 0x100, 0x41, 16, CX_BYTES_query_hca_cap_out) == CX_BAD_PARAM);
+	row(62, "CQs as large as the HCA's, whose drivers leave one entry free",
+	    !driver_command(&d, 0x100, 1, 16, CX_BYTES_query_hca_cap_out) &&
+		    BIT(cx_get(d.out + 16, cmd_hca_cap, log_max_cq_sz)) > hca_caps(d.hca)->max_cqe);
 	row(7, "too short a response buffer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
 	row(8, "too few bytes of a command", driver_command(&d, 0x500, 0, 16, 16) == CX_BAD_INP_LEN);
 	row(9, "the board",

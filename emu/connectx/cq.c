@@ -242,6 +242,15 @@ void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 
 /* ---- commands ---- */
 
+/*
+ * The smallest number of entries for which drivers create a queue of this size: Linux takes the next power of 2 above
+ * what a program wants. So a program may have as many as from the HCA itself (max_cqe).
+ */
+static u32 cq_entries(const u8 *ctx)
+{
+	return max(BIT(cx_get(ctx, cqc, log_cq_size)) / 2, 1u);
+}
+
 static int cq_buffer(struct connectx *d, const struct cx_cmd *c, const u8 *ctx, u32 pas, struct cx_buf *b)
 {
 	struct cx_pages pages =
@@ -298,7 +307,7 @@ int cx_create_cq(struct connectx *d, const struct cx_cmd *c)
 {
 	const u8 *ctx = cx_cptr(c->in, create_cq_in, cq_context);
 	struct verbs_cq *cq;
-	int err = verbs_cq_create(&d->verbs, BIT(cx_get(ctx, cqc, log_cq_size)), c, &cq);
+	int err = verbs_cq_create(&d->verbs, cq_entries(ctx), c, &cq);
 
 	if (!err)
 		cx_set(c->out, create_cq_out, cqn, cq->handle);
@@ -344,7 +353,7 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	u32 log_size = (u32)cx_get(ctx, cqc, log_cq_size), ci;
 	struct cx_buf buf = { 0 };
 	struct cqe e = { 0 };
-	int err = verbs_cq_check(&d->verbs, BIT(log_size));
+	int err = verbs_cq_check(&d->verbs, cq_entries(ctx));
 
 	if (!err && !cq->ignore_overrun && !cx_record_read(d, &cq->record, 0, &ci) &&
 	    ((cq->pi - ci) & INDEX) >= BIT(log_size))
