@@ -57,6 +57,16 @@ def test_the_agent_takes_the_arguments_of_ssh(shared_fabric, args):
     assert "usage" in shared_fabric._start(agent).wait(20, status=2)
 
 
+@pytest.mark.parametrize("family", ["IPv4", "IPv6"])
+def test_the_agent_takes_an_address(shared_fabric, family):
+    """charmrun has a list of addresses, too. Without `muslin run` nothing resolves them: then it is no host."""
+    ip = shared_fabric.ip("h2")
+    address = ip if family == "IPv4" else f"fd00::{ip.rsplit('.', 1)[1]}"
+    agent = shared_fabric.muslin.with_name("muslin-rsh")
+    assert shared_fabric.run("h1", agent, f"me@{address}", "hostname") == "h2\n"
+    assert f'no host "{address}"' in shared_fabric._start([agent, address, "hostname"]).wait(20, status=1)
+
+
 LAYERS = {
     "ucx": ("--mca", "pml", "ucx", "-x", "UCX_TLS=rc,self", "-x", "UCX_UD_VERBS_ETH_DGID_CHECK=n"),
     "ofi_rxm": ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm"),
