@@ -51,7 +51,7 @@ struct fake {
 	bool (*lose)(struct fake *f, int node, const u8 *mad);
 	/* unsolicited MADs of the manager: responses, reports */
 	u8 sent[FAKE_MAD_MAX];
-	u32 sent_len, nsent;
+	u32 sent_len, sent_retries, nsent;
 	u32 reports, events[SM_EVENT_STAGE + 1];
 	u8 rival[SMINFO_SIZE]; /* SMInfo of the manager on the third CA, after fake_rival() */
 	u32 handovers;
@@ -248,6 +248,7 @@ static inline int fake_send(void *arg, const u8 *mad, u32 len, const struct mad_
 	if (!cookie || wire_mad_get_class(mad) == MAD_CLASS_SUBN_ADM) {
 		memcpy(f->sent, mad, min(len, (u32)FAKE_MAD_MAX));
 		f->sent_len = len;
+		f->sent_retries = retries;
 		f->nsent++;
 		f->reports += wire_mad_get_method(mad) == MAD_METHOD_REPORT;
 		return cookie ? -ENETDOWN : 0;

@@ -19,7 +19,8 @@ struct sm_transport_ops {
 	/*
 	 * Sends @mad of @len bytes (copied; 256, or more for an RMPP message: headers once, then all data) by the agent
 	 * of its class. With @timeout_ms a response is expected: sm_receive() gets it with @cookie, or sm_sent()
-	 * reports the timeout after @retries retries. Returns 0, or -errno: then neither is called.
+	 * reports the timeout after @retries retries. An RMPP message has as many retries of segments without an ACK.
+	 * Returns 0, or -errno: then neither is called.
 	 */
 	int (*send)(void *transport, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 		    void *cookie);

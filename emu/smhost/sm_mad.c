@@ -114,12 +114,13 @@ static int keep_out(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_a
 	return 0;
 }
 
-static int send_late(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr, u64 delay)
+static int send_late(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr, u32 retries, u64 delay)
 {
 	struct kept *k = sm_mad_keep(&m->late, mad, len, addr, NULL);
 
 	if (!k)
 		return -ENOMEM;
+	k->retries = retries;
 	k->when = loop_now(m->loop).ns + delay;
 	if (!loop_timer_armed(&m->timer))
 		loop_timer_set(m->loop, &m->timer, k->when);
@@ -139,7 +140,7 @@ static void on_late(struct loop_timer *t, struct now now)
 			return;
 		}
 		list_del(&k->link);
-		(void)mad_send(m->agent[AGENT_SA], k->data, k->len, &k->addr, 0, 0, NULL);
+		(void)mad_send(m->agent[AGENT_SA], k->data, k->len, &k->addr, 0, k->retries, NULL);
 		free(k);
 	}
 }
@@ -153,7 +154,7 @@ static int send_busy(struct sm_mad *m, const u8 *mad, const struct mad_addr *add
 	return mad_send(m->agent[AGENT_SA], busy, MAD_SIZE, addr, 0, 0, NULL);
 }
 
-static int send_answer(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr)
+static int send_answer(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr, u32 retries)
 {
 	u64 delay = 0;
 
@@ -163,9 +164,9 @@ static int send_answer(struct sm_mad *m, const u8 *mad, u32 len, const struct ma
 	case SM_MAD_BUSY:
 		return send_busy(m, mad, addr);
 	case SM_MAD_LATE:
-		return send_late(m, mad, len, addr, delay);
+		return send_late(m, mad, len, addr, retries, delay);
 	default:
-		return mad_send(m->agent[AGENT_SA], mad, len, addr, 0, 0, NULL);
+		return mad_send(m->agent[AGENT_SA], mad, len, addr, 0, retries, NULL);
 	}
 }
 
@@ -178,7 +179,7 @@ static int sm_mad_send(void *transport, const u8 *mad, u32 len, const struct mad
 	if (m->paused)
 		return keep_out(m, mad, len, to, timeout_ms, retries, cookie);
 	if (m->watch && agent == AGENT_SA && wire_mad_is_response(wire_mad_get_method(mad)))
-		return send_answer(m, mad, len, to);
+		return send_answer(m, mad, len, to, retries);
 	return mad_send(m->agent[agent], mad, len, to, timeout_ms, retries, cookie);
 }
 

@@ -99,3 +99,12 @@ def test_all_pairs_of_a_large_subnet_are_refused(new_fabric):
     fabric = new_fabric.up("fattree k=16 levels=3\n")
     for more in [], ["--pkey", "0x8001"]:
         assert "NO_RESOURCES" in fabric.run("h1", "saquery", "PR", *more, status=None)
+
+
+@pytest.mark.parametrize("direction, nth", [("in", 3), ("in", 20), ("out", 2)], ids=["segment", "late segment", "ack"])
+def test_a_lost_segment_of_a_table_is_sent_again(shared_fabric, direction, nth):
+    """All paths are dozens of segments; h2 loses one, or an acknowledgement."""
+    lost = shared_fabric.fault("h2", "drop", class_="SA", dir=direction, nth=nth)
+    paths = shared_fabric.run("h2", "saquery", "-t", "10000", "PR")
+    lost.clear()
+    assert lost.hits == 1 and paths.count("PathRecord dump") == 12 * 12

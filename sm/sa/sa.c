@@ -9,6 +9,7 @@
 
 #define DEFERRED_MAX      16384 /* join responses that wait for the MFTs */
 #define RECORDS_MAX_BYTES (32u << 20)
+#define RMPP_RETRIES      3 /* of segments without an ACK, as OpenSM */
 
 /* ---- records ---- */
 
@@ -222,7 +223,7 @@ static u32 sa_finish(struct sa_call *c)
 
 static void sa_send(struct sm *sm, const u8 *mad, u32 len, const struct mad_addr *to)
 {
-	(void)sm->ops->send(sm->transport, mad, len, to, 0, 0, NULL); /* the requester retries */
+	(void)sm->ops->send(sm->transport, mad, len, to, 0, RMPP_RETRIES, NULL); /* the requester retries a lost MAD */
 }
 
 static void sa_defer_response(struct sm *sm, const struct sa_call *c, u32 len)

@@ -83,7 +83,8 @@ static void test_tables(struct fake *f)
 		if (s || records(f) != tables[i].records)
 			printf("%s: status 0x%x, %u records\n", tables[i].name, (unsigned int)s, records(f));
 		row(0, tables[i].name,
-		    s == 0 && records(f) == tables[i].records && (wire_get(f->sent, RMPP_FLAGS) & RMPP_FLAG_ACTIVE));
+		    s == 0 && records(f) == tables[i].records && (wire_get(f->sent, RMPP_FLAGS) & RMPP_FLAG_ACTIVE) &&
+			    f->sent_retries == 3);
 	}
 }
 
