@@ -184,9 +184,9 @@ static void test_no_room(void)
 
 int main(void)
 {
+	test_few_descriptors(); /* before the others, whose movers close descriptors after their processes have ended */
 	test_xrc();
 	test_no_room();
-	test_few_descriptors();
 	test_kick();
 	return rows_end();
 }
