@@ -209,24 +209,3 @@ void sm_mcast_fini(struct sm *sm)
 	sm_mcast_resign(sm);
 	sm->mlid_top = 0;
 }
-
-/* ---- capabilities of a port ---- */
-
-u8 sm_port_mtu(const struct sm_port *p)
-{
-	bool own = sm_node_is_switch(p->node) && !p->num;
-	u8 mtu = own ? wire_get(p->info, PORTINFO_MTU_CAP) : wire_get(p->info, PORTINFO_NEIGHBOR_MTU);
-
-	return wire_mtu_bytes(mtu) ? mtu : WIRE_MTU_256;
-}
-
-u8 sm_port_rate(const struct sm_port *p)
-{
-	unsigned int lanes = wire_width_lanes(wire_get(p->info, PORTINFO_WIDTH_ACTIVE));
-	u8 ext = wire_get(p->info, PORTINFO_SPEED_EXT_ACTIVE);
-	u8 ext2 = (u8)(wire_get(p->info, PORTINFO_SPEED_EXT2_ACTIVE) << LINK_SPEED_EXT2_SHIFT);
-	enum wire_speed speed = wire_speed_active(wire_get(p->info, PORTINFO_SPEED_ACTIVE), ext | ext2);
-	u8 rate = wire_link_rate(speed, lanes);
-
-	return rate ? rate : WIRE_RATE_2_5;
-}

@@ -118,7 +118,7 @@ void sm_smp_forget(struct sm *sm);
 void sm_smp_fini(struct sm *sm);
 u16 sm_smp_status(const u8 *mad);
 
-/* subnet.c: nodes and ports, lookup by GUID and LID */
+/* subnet.c: nodes and ports, lookup by GUID and LID, and what a port can do */
 struct sm_node *sm_node_find(const struct sm *sm, u64 guid);
 struct sm_node *sm_node_add(struct sm *sm, const u8 *info);
 void sm_node_remove(struct sm *sm, struct sm_node *n);
@@ -130,6 +130,9 @@ void sm_subnet_fini(struct sm *sm);
 void sm_subnet_invalidate(struct sm *sm); /* another SM may have been master: tables and PortInfo are to be set again */
 /* The port of a switch to which @p is cabled, or NULL; for port 0 of a switch, that port. */
 struct sm_port *sm_port_switch(const struct sm_port *p);
+/* Effective MTU and rate of an end port: enum wire_mtu, enum wire_rate. */
+u8 sm_port_mtu(const struct sm_port *p);
+u8 sm_port_rate(const struct sm_port *p);
 
 /* discovery.c */
 void sm_discovery_start(struct sm *sm, void (*done)(struct sm *sm));
@@ -266,9 +269,6 @@ void sm_mcast_init(struct sm *sm); /* the groups of the partitions */
 void sm_mcast_fini(struct sm *sm);
 void sm_mcast_resign(struct sm *sm); /* no longer the master: its ports join at the next one */
 void sm_mcast_forget_port(struct sm *sm, struct sm_port *p);
-/* Effective MTU and rate codes of an end port. */
-u8 sm_port_mtu(const struct sm_port *p);
-u8 sm_port_rate(const struct sm_port *p);
 
 /* mcast_route.c */
 /* Computes the trees of all groups, or of those that have changed. A later change sets sm.want_mcast again. */

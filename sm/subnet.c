@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The discovered subnet: nodes and ports, lookup by GUID and by LID. */
+/* The discovered subnet: nodes and ports, lookup by GUID and by LID; MTU and rate of a port. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -160,6 +160,25 @@ struct sm_port *sm_port_switch(const struct sm_port *p)
 	if (sm_node_is_switch(p->node))
 		return &p->node->ports[0];
 	return p->peer && sm_node_is_switch(p->peer->node) ? p->peer : NULL;
+}
+
+u8 sm_port_mtu(const struct sm_port *p)
+{
+	bool own = sm_node_is_switch(p->node) && !p->num;
+	u8 mtu = own ? wire_get(p->info, PORTINFO_MTU_CAP) : wire_get(p->info, PORTINFO_NEIGHBOR_MTU);
+
+	return wire_mtu_bytes(mtu) ? mtu : WIRE_MTU_256;
+}
+
+u8 sm_port_rate(const struct sm_port *p)
+{
+	unsigned int lanes = wire_width_lanes(wire_get(p->info, PORTINFO_WIDTH_ACTIVE));
+	u8 ext = wire_get(p->info, PORTINFO_SPEED_EXT_ACTIVE);
+	u8 ext2 = (u8)(wire_get(p->info, PORTINFO_SPEED_EXT2_ACTIVE) << LINK_SPEED_EXT2_SHIFT);
+	enum wire_speed speed = wire_speed_active(wire_get(p->info, PORTINFO_SPEED_ACTIVE), ext | ext2);
+	u8 rate = wire_link_rate(speed, lanes);
+
+	return rate ? rate : WIRE_RATE_2_5;
 }
 
 void sm_subnet_invalidate(struct sm *sm)
