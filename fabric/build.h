@@ -74,7 +74,10 @@ int fabric_option_disable(struct fabric_build *b, struct fabric_line *l); /* and
 
 /* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
-/* topology_address.c: assigns addresses to the ports without configured ones, and checks all. 0, or negative (reported). */
+/*
+ * topology_address.c: assigns addresses to the ports without configured ones, and checks all. 0, or negative
+ * (reported).
+ */
 int fabric_build_addresses(struct fabric_build *b);
 /*
  * A host that is not on the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Captures: valid blocks, batches, a slow reader, and one that closes. An optional argument is a file for the capture. */
+/*
+ * Captures: valid blocks, batches, a slow reader, and one that closes. An optional argument is a file for the capture.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>

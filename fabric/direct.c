@@ -2,10 +2,10 @@
 /*
  * Zero-copy sends across trunks: the payload is copied once, from the memory of the sender's program into the carrier.
  *
- * A packet that refers to memory of a program must not stay in a queue. If its way by the forwarding tables leads through
- * switches to a trunk whose carrier reads payload at once, it is forwarded within the sender's call. Without space in
- * the carrier the sender waits, as it does without credits. If other packets are in flight, which it must not overtake,
- * or a queue is on its way, it is copied as any other packet is.
+ * A packet that refers to memory of a program must not stay in a queue. If its way by the forwarding tables leads
+ * through switches to a trunk whose carrier reads payload at once, it is forwarded within the sender's call. Without
+ * space in the carrier the sender waits, as it does without credits. If other packets are in flight, which it must not
+ * overtake, or a queue is on its way, it is copied as any other packet is.
  */
 #include <errno.h>
 

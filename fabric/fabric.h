@@ -157,8 +157,8 @@ struct fabric_end {
 /* Nodes of the topology of all daemons, by name or GUID; NULL: no such node, or no other daemon. */
 const struct fabric_topology_node *fabric_whole_find(const struct fabric *f, const char *name);
 /*
- * The ends of the cables at two places: @a, the other end of its cable, @b, and the other end of that. 0, or -EINVAL and
- * a line in @err, -ENOENT if there are no other daemons.
+ * The ends of the cables at two places: @a, the other end of its cable, @b, and the other end of that. 0, or -EINVAL
+ * and a line in @err, -ENOENT if there are no other daemons.
  */
 int fabric_whole_cables(const struct fabric *f, const char *a, const char *b, struct fabric_end end[4], char *err,
 			size_t err_len);

@@ -224,7 +224,9 @@ static inline u32 fabric_blocks(const struct wire_packet *p)
 /* flight.c: packets on links */
 /* Queues @p as in flight to @to. Port 0 of a switch: the switch sends it. */
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p);
-/* Queues @p, which fault number @after of @to has passed on, before those in flight: a link does not reorder packets. */
+/*
+ * Queues @p, which fault number @after of @to has passed on, before those in flight: a link does not reorder packets.
+ */
 void fabric_flight_push_released(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 after);
 bool fabric_flight_pop(struct fabric_flights *q, struct fabric_flight *fl); /* false: there is none */
 static inline u32 fabric_in_flight(const struct fabric *f)

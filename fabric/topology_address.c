@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * IP addresses of hosts: those that the topology does not give, and one of two hosts on one network (RFC 5227), which is an error,
- * as is an interface of two hosts.
+ * IP addresses of hosts: those that the topology does not give, and one of two hosts on one network (RFC 5227), which
+ * is an error, as is an interface of two hosts.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -13,8 +13,8 @@
 #define NETWORK_MACHINE (~0u)
 
 /*
- * One address of a port, or an interface of the machine with all of its addresses. Its network is a set of cabled InfiniBand nodes, a
- * VLAN of cabled Ethernet switches, or the machine's.
+ * One address of a port, or an interface of the machine with all of its addresses. Its network is a set of cabled
+ * InfiniBand nodes, a VLAN of cabled Ethernet switches, or the machine's.
  */
 struct address {
 	struct ip_addr ip;

@@ -78,8 +78,8 @@ void rxe_cwnd_lost(struct rxe_qp *rq)
 }
 
 /*
- * The next flight begins when the time-out expires, which rxe_req_timer() records. Without a local ACK timeout it begins
- * with a PSN that does not increase: the retransmitted request was lost, too.
+ * The next flight begins when the time-out expires, which rxe_req_timer() records. Without a local ACK timeout it
+ * begins with a PSN that does not increase: the retransmitted request was lost, too.
  */
 bool rxe_cwnd_loss_known(struct rxe_qp *rq, u32 psn)
 {
@@ -115,8 +115,8 @@ bool rxe_cwnd_timeout_counts(const struct rxe_qp *rq)
 }
 
 /*
- * A timer runs late when this process did not run: the ACK may wait in the socket, or the request, if the peer is of this
- * process. The early time-out begins once more, but not twice, since each may be late on a busy machine.
+ * A timer runs late when this process did not run: the ACK may wait in the socket, or the request, if the peer is of
+ * this process. The early time-out begins once more, but not twice, since each may be late on a busy machine.
  */
 bool rxe_cwnd_timeout_late(struct rxe_qp *rq, u64 late_ns)
 {

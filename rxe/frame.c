@@ -93,7 +93,9 @@ bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p)
 	hca_count(rxe->hca, port, HCA_CNT_SENT_PKTS);
 	if (!rxe_blocked(rxe, port) && wire_port_send(wp, p) == 0)
 		return true;
-	/* A peer that sends requests and returns no credits makes ACKs wait: those beyond the limit are lost packets. */
+	/*
+	 * A peer that sends requests and returns no credits makes ACKs wait: those beyond the limit are lost packets.
+	 */
 	if (rxe->npending[port - 1] < RXE_PENDING && wire_packet_own(p)) {
 		list_add(&rxe->pending[port - 1], &p->link);
 		rxe->npending[port - 1]++;

@@ -83,7 +83,9 @@ static void resp_wait(struct rxe_qp *rq, u32 psn)
 	const struct hca_qp *qp = rq->qp;
 	u8 timer = qp->attr.min_rnr_timer;
 
-	/* Without RNR retries, of which the peer probably has as many, the NAK would end it: its time-outs are better. */
+	/*
+	 * Without RNR retries, of which the peer probably has as many, the NAK would end it: its time-outs are better.
+	 */
 	if (qp->type == HCA_QPT_RC && qp->state >= HCA_QPS_RTS && !qp->attr.rnr_retry)
 		return;
 	rxe_resp_count(rq, HCA_CNT_SEND_RNR_ERR);

@@ -282,7 +282,8 @@ int rxe_resource_load(struct rxe_qp *rq, struct rxe_resource *r, u64 va, u32 len
 int rxe_remote_check(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access); /* 0, or an hca_key_error */
 /*
  * Zero-copy: a pointer to those bytes, if they are mapped contiguously and the port of the queue pair supports
- * zero-copy payload, to be sent (@access without writing) or received; else NULL. @access as for hca_key_local() and hca_key_remote().
+ * zero-copy payload, to be sent (@access without writing) or received; else NULL. @access as for hca_key_local() and
+ * hca_key_remote().
  */
 u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access);
 u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access);

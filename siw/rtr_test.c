@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* RTR messages (RFC 6581, 9.2): when the initiator sends its first FPDU and repeats it, and what the responder waits for. */
+/*
+ * RTR messages (RFC 6581, 9.2): when the initiator sends its first FPDU and repeats it, and what the responder waits
+ * for.
+ */
 #include <unistd.h>
 
 #include "emu/lib/row.h"

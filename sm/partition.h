@@ -62,7 +62,9 @@ struct sm_partitions {
  * full members.
  */
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len);
-/* The text of the file, which the caller frees; NULL with one line in @err. @place: "file:line" that names it, or NULL. */
+/*
+ * The text of the file, which the caller frees; NULL with one line in @err. @place: "file:line" that names it, or NULL.
+ */
 char *sm_file_read(const char *path, const char *place, char *err, size_t err_len);
 void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is ignored */
 const struct sm_partition *sm_partitions_find(const struct sm_partitions *ps, u16 pkey);

@@ -48,7 +48,7 @@ struct sm_status {
 	u64 traps_coalesced;     /* of these, traps for which a sweep was pending already */
 	u64 sminfo_refused;      /* SubnSet(SMInfo) without the SM_Key, or not allowed in the state */
 	u64 sa_key_errors;       /* requests with a wrong SM_Key, which are discarded */
-	u64 sa_deferred_dropped; /* join responses dropped: too many waited for the MFTs, or the SM is no longer master */
+	u64 sa_deferred_dropped; /* join responses: too many waited for the MFTs, or the SM is not master any more */
 	const char *routing;     /* engine of the last sweep */
 	bool subnet_up, sweeping;
 };

@@ -31,13 +31,13 @@ void cli_shard_rundir(unsigned int shard, struct rundir *r); /* run directory of
 int cli_try_shard(unsigned int shard);                       /* -1: that daemon is not up */
 int cli_connect_shard(unsigned int shard);                   /* exits if that daemon is not up */
 /*
- * Connects to the first daemon from *shard on that is up, and sets *shard; writes a line about each that is not. -1: there
- * is none; exits unless @any is true, which says that the caller has had one before.
+ * Connects to the first daemon from *shard on that is up, and sets *shard; writes a line about each that is not. -1:
+ * there is none; exits unless @any is true, which says that the caller has had one before.
  */
 int cli_connect_next(unsigned int *shard, bool any);
 /*
- * The response of the first daemon from *shard on that is up, and does not die before it responds; as cli_connect_next(). NULL: there
- * is none, or it refuses the request, with a message in @err, which is empty else.
+ * The response of the first daemon from *shard on that is up, and does not die before it responds; as
+ * cli_connect_next(). NULL: there is none, or it refuses the request, with a message in @err, which is empty else.
  */
 json_t *cli_request_next(unsigned int *shard, const json_t *req, bool any, char *err, size_t err_len);
 extern struct rundir cli_place; /* run directory of the daemon of the last cli_connect_place() */
@@ -46,13 +46,16 @@ extern struct rundir cli_place; /* run directory of the daemon of the last cli_c
  * daemon that is not up.
  */
 int cli_connect_place(const char *place);
-/* Sends @req (taken) to all daemons that are up; merges their results. NULL, with a message in @err: an error, or none is. */
+/*
+ * Sends @req (taken) to all daemons that are up; merges their results. NULL, with a message in @err: an error, or none
+ * is.
+ */
 json_t *cli_try_all(json_t *req, char *err, size_t err_len);
 /* The same; exits on an error. */
 json_t *cli_request_all(json_t *req);
 /*
- * Sends @req (taken) to one daemon after the other, until one has a result. NULL, with the message of the first one that
- * is up in @err, or none is up.
+ * Sends @req (taken) to one daemon after the other, until one has a result. NULL, with the message of the first one
+ * that is up in @err, or none is up.
  */
 json_t *cli_request_any(json_t *req, char *err, size_t err_len);
 /* The path of an installed file: the first of @places (NULL-terminated; absolute, or relative to the
@@ -65,7 +68,8 @@ double cli_positive(const char *option, const char *text, double max);
 /* Short identification of a node in a list: "lid 5"; its binding, such as "roce", if its port is not InfiniBand. */
 const char *cli_node_id(const json_t *node, char *text, size_t size);
 /*
- * Prints a line of @text. @at: where a port's state is, which has a colour on a terminal, unless NO_COLOR is in the environment;
+ * Prints a line of @text. @at: where a port's state is, which has a colour on a terminal, unless NO_COLOR is in the
+ * environment;
  * 0: none.
  */
 void cli_line(const char *text, size_t at);

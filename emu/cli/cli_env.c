@@ -66,8 +66,8 @@ static void set_preload(void)
 }
 
 /*
- * gcc's AddressSanitizer, unless linked statically, ends a program in which a preloaded library comes before its own. The shim
- * does not depend on that order. Later options override earlier ones: those of the user come last.
+ * gcc's AddressSanitizer, unless linked statically, ends a program in which a preloaded library comes before its own.
+ * The shim does not depend on that order. Later options override earlier ones: those of the user come last.
  */
 static void set_asan_options(void)
 {

@@ -151,8 +151,8 @@ static int metrics_print(FILE *out, const char *only, char *err, size_t err_len)
 }
 
 /*
- * One line on the fabric. 0: each port with a link is Active, and the subnet, if there is one, has a manager; -EAGAIN: not
- * yet; -ENOTCONN: the fabric is not up, with a message in @err.
+ * One line on the fabric. 0: each port with a link is Active, and the subnet, if there is one, has a manager; -EAGAIN:
+ * not yet; -ENOTCONN: the fabric is not up, with a message in @err.
  */
 static int metrics_health(FILE *out, char *err, size_t err_len)
 {

@@ -55,8 +55,8 @@ static bool is_static(const char *path)
 }
 
 /*
- * Do the options of env(1) in @argv remove LD_PRELOAD? They end at an assignment or at the program's name. Short ones may
- * share a word; the argument of -u, -C and -S is the rest of the word or the next one.
+ * Do the options of env(1) in @argv remove LD_PRELOAD? They end at an assignment or at the program's name. Short ones
+ * may share a word; the argument of -u, -C and -S is the rest of the word or the next one.
  */
 static bool env_drops_preload(char **argv)
 {
@@ -105,7 +105,9 @@ static const char *drops_preload(char **argv, const char *path)
 	return is_static(path) ? "is statically linked" : NULL;
 }
 
-/* Appends the directories where distributions have opensm and infiniband-diags, which are not in the PATH of each user. */
+/*
+ * Appends the directories where distributions have opensm and infiniband-diags, which are not in the PATH of each user.
+ */
 static void path_add_sbin(void)
 {
 	static const char *const dirs[] = { "/usr/local/sbin", "/usr/sbin", "/sbin" };

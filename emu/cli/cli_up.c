@@ -116,7 +116,9 @@ static unsigned int take_shards(int *argc, char **argv)
 	return n;
 }
 
-/* Waits for the end of a daemon that has got SIGTERM at @start, and kills one that does not end. False: it was killed. */
+/*
+ * Waits for the end of a daemon that has got SIGTERM at @start, and kills one that does not end. False: it was killed.
+ */
 static bool down_wait(const struct rundir *r, pid_t pid, double start)
 {
 	bool ended;
@@ -351,7 +353,9 @@ int cli_up(int argc, char **argv)
 	return CLI_OK;
 }
 
-/* The daemons but the first one, all at once. A daemon that has died before is no error. False: one had to be killed. */
+/*
+ * The daemons but the first one, all at once. A daemon that has died before is no error. False: one had to be killed.
+ */
 static bool down_shards(unsigned int n, unsigned int *up)
 {
 	static struct rundir r[CLI_SHARDS_MAX];

@@ -109,7 +109,10 @@ static void take_host(int sock, const char *host, struct devices *d)
 	json_decref(a);
 }
 
-/* Passes the host's first loopback address of host mode to the guest (emu/daemon/addresses.c): its IPv6 addresses have others. */
+/*
+ * Passes the host's first loopback address of host mode to the guest (emu/daemon/addresses.c): its IPv6 addresses have
+ * others.
+ */
 static void pass_loopback(const char *host)
 {
 	char path[RUNDIR_PATH_MAX], line[256], name[64], loopback[64];

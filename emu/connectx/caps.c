@@ -153,8 +153,8 @@ int cx_query_adapter(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * Interface step sequence 0 alone, with which drivers create all SRQs, those of XRC too, by CREATE_SRQ; with 1 they do so by CREATE_RMP and
- * CREATE_XRC_SRQ. The kernel's driver takes either, rdma-core's user-space driver on VFIO only 1.
+ * Interface step sequence 0 alone, with which drivers create all SRQs, those of XRC too, by CREATE_SRQ; with 1 they do
+ * so by CREATE_RMP and CREATE_XRC_SRQ. The kernel's driver takes either, rdma-core's user-space driver on VFIO only 1.
  */
 int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 {

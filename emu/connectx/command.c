@@ -142,9 +142,9 @@ static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * Unlike other objects, also one in use: rdma-core deallocates that of a device's CQs when the device is closed, which is before
- * the kernel destroys the CQs that the program has left (perftest's), and does not do so again. Queues keep its number:
- * doorbells of a later owner must not ring them.
+ * Unlike other objects, also one in use: rdma-core deallocates that of a device's CQs when the device is closed, which
+ * is before the kernel destroys the CQs that the program has left (perftest's), and does not do so again. Queues keep
+ * its number: doorbells of a later owner must not ring them.
  */
 static int dealloc_uar(struct connectx *d, const struct cx_cmd *c)
 {
@@ -252,8 +252,9 @@ static const struct {
 };
 
 /*
- * Fields that name a port, a virtual port or a function. The function has one port, number 1, which a driver need not name
- * where the field is for adapters of two ports; it manages no other function or virtual port (vport_group_manager is 0).
+ * Fields that name a port, a virtual port or a function. The function has one port, number 1, which a driver need not
+ * name where the field is for adapters of two ports; it manages no other function or virtual port (vport_group_manager
+ * is 0).
  */
 static const struct {
 	u16 op;

@@ -57,7 +57,9 @@ static void commands(void)
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
 }
 
-/* The function's port is 1 for the driver, and 2 at its host: in MADs that name it, whose modifier may have other bits. */
+/*
+ * The function's port is 1 for the driver, and 2 at its host: in MADs that name it, whose modifier may have other bits.
+ */
 static void port_of_host(void)
 {
 	static const struct {

@@ -2,7 +2,8 @@
 /*
  * Fuzz: an initialized driver, then items of its input: commands, doorbells, writes to its queues and to the BAR,
  * resets. Some were recorded from a guest's driver (corpus.c): its addresses are folded into this driver's memory, and
- * numbers of queue pairs and UARs that do not exist here mean the last queue pair that was created, and the driver's UAR.
+ * numbers of queue pairs and UARs that do not exist here mean the last queue pair that was created, and the driver's
+ * UAR.
  */
 #include "emu/connectx/fixture.h"
 #include "emu/connectx/fuzz_items.h"

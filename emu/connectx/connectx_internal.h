@@ -98,8 +98,8 @@ struct cx_uar {
 };
 
 /*
- * An event. Each object has one for each type that it may have, so that no event is lost however many wait for room in an
- * event queue; one that occurs again while it waits is reported once, in the order of the last times.
+ * An event. Each object has one for each type that it may have, so that no event is lost however many wait for room in
+ * an event queue; one that occurs again while it waits is reported once, in the order of the last times.
  */
 struct cx_event {
 	struct list link; /* in the list of its event queue while it waits */
@@ -133,7 +133,10 @@ struct cx_cq {
 	u64 pi;              /* completions; indices are its lowest bits */
 	u64 solicited;       /* index after the last solicited completion */
 	enum verbs_arm arm;
-	/* Event moderation: an event waits for @max_count completions since the last one, @period at most. 0: it does not */
+	/*
+	 * Event moderation: an event waits for @max_count completions since the last one, @period at most. 0: it does
+	 * not
+	 */
 	u32 max_count;
 	u64 period;              /* ns */
 	u64 event_pi;            /* index at the last event */

@@ -186,8 +186,8 @@ static void cq_period_ends(struct loop_timer *t, struct now now)
 }
 
 /*
- * The armed CQ has completions for an event. Moderated, it is sent when there are as many as the driver has chosen since the last event,
- * or when that is as long ago as it has chosen (MLX5_CQ_PERIOD_MODE_START_FROM_EQE).
+ * The armed CQ has completions for an event. Moderated, it is sent when there are as many as the driver has chosen
+ * since the last event, or when that is as long ago as it has chosen (MLX5_CQ_PERIOD_MODE_START_FROM_EQE).
  */
 static void cq_notify(struct cx_cq *cq)
 {
@@ -344,8 +344,9 @@ int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * The last entry of the old buffer is a resize CQE: the driver continues in the new buffer, at the next index. Both need
- * room for it, as for a completion; whether they have it, the driver knows alone if it does not count what it consumes.
+ * The last entry of the old buffer is a resize CQE: the driver continues in the new buffer, at the next index. Both
+ * need room for it, as for a completion; whether they have it, the driver knows alone if it does not count what it
+ * consumes.
  */
 static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *c)
 {

@@ -175,7 +175,9 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_SEVERITY:
 		if (!cx_fault_health(d).rfr)
 			return 0;
-		/* After it has read RFR, the driver frees the memory of its objects, as after cx_fatal(), then resets. */
+		/*
+		 * After it has read RFR, the driver frees the memory of its objects, as after cx_fatal(), then resets.
+		 */
 		loop_task_queue(d->loop, &d->stop_task);
 		return SEVERITY_RFR;
 	case SEG_TIMER_HIGH:
@@ -400,8 +402,8 @@ static void on_stop(struct loop_task *t, struct now now)
 }
 
 /*
- * A driver beneath which the function is reset finds the interface off, and restarts the adapter. One that starts writes
- * the address of its command queue, and the interface's state with it.
+ * A driver beneath which the function is reset finds the interface off, and restarts the adapter. One that starts
+ * writes the address of its command queue, and the interface's state with it.
  */
 static void on_reset(void *dev)
 {

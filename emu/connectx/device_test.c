@@ -149,8 +149,8 @@ static void command_turns(void)
 }
 
 /*
- * Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on; with @receives, a receive
- * queue of 256 entries is there, and the send queue behind it. It has no protection domain, as mlx5's.
+ * Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on; with @receives, a
+ * receive queue of 256 entries is there, and the send queue behind it. It has no protection domain, as mlx5's.
  */
 static int umr_qp(bool receives, u32 *qpn)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sets of counters: each has those of the queue pairs that name it. A driver gives its queue pairs one set, and another one
- * to those that a user counts by themselves ("rdma statistic qp").
+ * Sets of counters: each has those of the queue pairs that name it. A driver gives its queue pairs one set, and another
+ * one to those that a user counts by themselves ("rdma statistic qp").
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ int cx_alloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * Unlike other objects, also a set of queue pairs, which have none then: Linux deallocates the set of a queue pair that has
- * its own ("rdma statistic qp set auto") before it destroys the queue pair.
+ * Unlike other objects, also a set of queue pairs, which have none then: Linux deallocates the set of a queue pair that
+ * has its own ("rdma statistic qp set auto") before it destroys the queue pair.
  */
 int cx_dealloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 {

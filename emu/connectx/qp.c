@@ -24,10 +24,10 @@ struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn)
 }
 
 /*
- * A driver writes the producer index to the doorbell record before it writes the doorbell, which takes QEMU and a socket
- * several microseconds. While the loop is awake, records of queues that are in use are polled, so that their requests
- * are executed meanwhile. A queue gets one doorbell for each value that is found: its requests may be waiting for the
- * peer, and must not keep the loop awake.
+ * A driver writes the producer index to the doorbell record before it writes the doorbell, which takes QEMU and a
+ * socket several microseconds. While the loop is awake, records of queues that are in use are polled, so that their
+ * requests are executed meanwhile. A queue gets one doorbell for each value that is found: its requests may be waiting
+ * for the peer, and must not keep the loop awake.
  */
 static void qp_unpoll(struct connectx *d, struct cx_qp *qp)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requests of connected queue pairs and their doorbells, with a driver that does as the kernel's does, and with one that
- * writes invalid requests and records.
+ * Requests of connected queue pairs and their doorbells, with a driver that does as the kernel's does, and with one
+ * that writes invalid requests and records.
  */
 #include "emu/connectx/frame.h"
 
@@ -156,7 +156,9 @@ static void record_polled(u32 a, u32 *index)
 	row(124, "before its doorbell", driver_sent(driver_poll(&d), CX_OP_NOP, a, (*index)++));
 }
 
-/* A request that the driver copies to the UAR (BlueFlame), in writes of 8 bytes as QEMU's: the first is the doorbell. */
+/*
+ * A request that the driver copies to the UAR (BlueFlame), in writes of 8 bytes as QEMU's: the first is the doorbell.
+ */
 static void blueflame(u32 a, u32 index)
 {
 	u64 bad = driver_counter(&d, "bad_doorbells"), rung = driver_counter(&d, "doorbells");

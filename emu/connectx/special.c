@@ -90,9 +90,9 @@ static void mad_set_port(u8 *mad, u8 from, u8 to)
 #define IGNORE_MKEY BIT(0) /* in the modifier: the MAD is the driver's own, not a user's or a peer's */
 
 /*
- * MAD_IFC: the port's agents process the MAD, as the adapter's firmware does. The driver passes those of vendor-specific
- * classes and of congestion control, too, of which there are no agents, and would not let ib_mad respond to them. An SMP
- * without a response has a wrong M_Key.
+ * MAD_IFC: the port's agents process the MAD, as the adapter's firmware does. The driver passes those of
+ * vendor-specific classes and of congestion control, too, of which there are no agents, and would not let ib_mad
+ * respond to them. An SMP without a response has a wrong M_Key.
  */
 int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
 {

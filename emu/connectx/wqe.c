@@ -149,7 +149,10 @@ static int decode_datagram(const struct cx_qp *qp, struct cursor *c, struct hca_
 
 	if (!s || !(be32_to_cpu(s->qpn) & EXTENDED_AV))
 		return -EINVAL;
-	/* The static rate is ignored: some drivers write the adapter's code, others that of IBTA (mlx5_ib of Linux 6.1). */
+	/*
+	 * The static rate is ignored: some drivers write the adapter's code, others that of IBTA (mlx5_ib of Linux
+	 * 6.1).
+	 */
 	grh = be32_to_cpu(s->grh);
 	wr->remote_qpn = be32_to_cpu(s->qpn) & CX_ANY_QPN;
 	wr->remote_qkey = be32_to_cpu(s->qkey);

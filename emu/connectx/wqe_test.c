@@ -330,7 +330,9 @@ static void post_datagram(const u32 *qpn, u32 index)
 		;
 }
 
-/* A set counts what a receiver drops for lack of a receive as out_of_buffer, whether its service has RNR NAKs or not. */
+/*
+ * A set counts what a receiver drops for lack of a receive as out_of_buffer, whether its service has RNR NAKs or not.
+ */
 static void counted_datagrams(void)
 {
 	u32 qpn[2] = { 0 }, set, i;

@@ -144,7 +144,10 @@ int rundir_claim(const struct rundir *r)
 	fd = open(rundir_path(r, RUNDIR_PID, path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* A killed daemon releases its lock after its AIO context, which takes some 30 ms, and longer on a busy machine. */
+	/*
+	 * A killed daemon releases its lock after its AIO context, which takes some 30 ms, and longer on a busy
+	 * machine.
+	 */
 	while ((err = flock(fd, LOCK_EX | LOCK_NB)) && errno == EWOULDBLOCK && tries++ < CLAIM_TRIES)
 		usleep(CLAIM_US);
 	if (err) {

@@ -47,8 +47,8 @@ int rundir_sign(int fd);
 /* Removes the fabric's directory, and the run directory if it is empty. */
 void rundir_remove(const struct rundir *r);
 /*
- * For a daemon whose start has failed: undoes rundir_claim(), and removes the files of this start. RUNDIR_GUESTS and the
- * log of a daemon that crashed before stay for the next start.
+ * For a daemon whose start has failed: undoes rundir_claim(), and removes the files of this start. RUNDIR_GUESTS and
+ * the log of a daemon that crashed before stay for the next start.
  */
 void rundir_abandon(const struct rundir *r);
 /* The names of fabrics with a directory, sorted; the caller frees each and the array. */

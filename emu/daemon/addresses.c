@@ -16,8 +16,8 @@
 #define NETWORK_COUNT 190u
 
 /*
- * An IPv6 address has a loopback address of its own, so that listeners of both families may have the same port. In fabrics with very
- * many ports it has the one of the port's IPv4 address.
+ * An IPv6 address has a loopback address of its own, so that listeners of both families may have the same port. In
+ * fabrics with very many ports it has the one of the port's IPv4 address.
  */
 struct loopback {
 	u32 next;      /* before the address of the next host's first port */

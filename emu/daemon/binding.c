@@ -32,8 +32,8 @@ static int binding_parse_word(const char *word, struct wire_gid *addr, u32 max)
 }
 
 /*
- * Hosts on addresses of the loopback network share the interface lo, which programs do not take for that of an adapter. Their
- * addresses, except 127.0.0.1, which the machine itself uses, are on an interface of their own instead.
+ * Hosts on addresses of the loopback network share the interface lo, which programs do not take for that of an adapter.
+ * Their addresses, except 127.0.0.1, which the machine itself uses, are on an interface of their own instead.
  */
 u32 daemon_binding_own(const char *binding, struct ip_addr addr[ROCE_ADDRS])
 {

@@ -94,7 +94,10 @@ int daemon_binding_read(const struct fabric_node *node, struct wire_gid *addr,
 			int (*option)(void *arg, const char *word), void *arg);
 struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
 #define DAEMON_BINDING_NETDEV "eth0"
-/* The addresses of the binding, if they are on an interface of the host's own. Returns how many; 0: they are the machine's. */
+/*
+ * The addresses of the binding, if they are on an interface of the host's own. Returns how many; 0: they are the
+ * machine's.
+ */
 u32 daemon_binding_own(const char *binding, struct ip_addr addr[ROCE_ADDRS]);
 /* Sets @netdev, and MAC address and MTU of the port, if the host has an interface of its own. */
 void daemon_binding_interface(const struct fabric_node *node, char netdev[IF_NAMESIZE], struct wire_port_attr *a);
@@ -102,7 +105,10 @@ void daemon_binding_interface(const struct fabric_node *node, char netdev[IF_NAM
 /* host.c: the host with that name; NULL: no such host, or out of memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
-/* Creates the hosts that are needed at start. False, with the reason in the daemon's @failure: one that must exist does not. */
+/*
+ * Creates the hosts that are needed at start. False, with the reason in the daemon's @failure: one that must exist does
+ * not.
+ */
 bool daemon_hosts_start(struct daemon *d);
 bool daemon_host_is_iwarp(const struct fabric_node *n);
 void daemon_hosts_destroy(struct daemon *d);
@@ -114,8 +120,8 @@ void daemon_like_text(const struct daemon *d, const char *name, bool host, char 
 /* manager.c: whether there is an InfiniBand fabric. */
 bool daemon_manager_needed(const struct daemon *d);
 /*
- * manager.c: creates the embedded subnet manager; daemon_manager_start() starts it. 0, or -errno with a message in @err:
- * "file:line: ..." for invalid partitions.
+ * manager.c: creates the embedded subnet manager; daemon_manager_start() starts it. 0, or -errno with a message in
+ * @err: "file:line: ..." for invalid partitions.
  */
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
 void daemon_manager_start(struct daemon *d); /* logs why it cannot */
@@ -190,9 +196,15 @@ bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subne
 bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any shard; false without shards */
 bool daemon_shard_has_tcp(const struct daemon *d);                   /* may a trunk that a fault adds be on TCP? */
 int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */
-/* Is it the first one, and do others run? Then its directory remains, by which commands know them, as if it had been killed. */
+/*
+ * Is it the first one, and do others run? Then its directory remains, by which commands know them, as if it had been
+ * killed.
+ */
 bool daemon_shard_leaves_others(const struct daemon *d);
-/* Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be repeated. */
+/*
+ * Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be
+ * repeated.
+ */
 void daemon_shard_start_manager(struct daemon *d);
 /* With --join: the name of the shard that runs the subnet manager, if it is another one; else NULL. */
 const char *daemon_shard_manager_elsewhere(const struct daemon *d);

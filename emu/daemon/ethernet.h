@@ -32,7 +32,10 @@ const struct fabric_node *daemon_ether_card_host(const struct daemon *d, const s
 struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all);
 /* Whether there is a switch or a station with that name. */
 bool daemon_ether_has(const struct daemon *d, const char *name);
-/* Whether the node of @place is of the Ethernet, and has no such port; then there is a message in @err, which may be NULL. */
+/*
+ * Whether the node of @place is of the Ethernet, and has no such port; then there is a message in @err, which may be
+ * NULL.
+ */
 bool daemon_ether_no_port(const struct daemon *d, const char *place, char *err, size_t err_len);
 /* Switches with their ports, and stations; null without Ethernet. @only: a switch or a station, or NULL. */
 json_t *daemon_ether_json(const struct daemon *d, const char *only, bool counters);

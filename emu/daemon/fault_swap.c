@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Faults that exchange cables of several daemons: each of these daemons arms a part, with a line that begins with an end
- * of a cable there.
+ * Faults that exchange cables of several daemons: each of these daemons arms a part, with a line that begins with an
+ * end of a cable there.
  */
 #include <stdio.h>
 #include <string.h>

@@ -268,7 +268,9 @@ bool daemon_host_is_iwarp(const struct fabric_node *n)
 	return fabric_node_binding(n) && !strncmp(fabric_node_binding(n), "iwarp ", 6);
 }
 
-/* Says why, with the words of the topology line that the error may be about; also in the log, unless the start fails. */
+/*
+ * Says why, with the words of the topology line that the error may be about; also in the log, unless the start fails.
+ */
 static void host_failed(struct daemon *d, const struct host *h, int err)
 {
 	const char *binding = fabric_node_binding(h->node), *hint = "";

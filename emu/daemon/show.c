@@ -214,8 +214,8 @@ static bool trunk_leads_out(const struct daemon *d)
 }
 
 /*
- * The master SM: the port with IsSM whose LID is the SM LID of the ports. Of one in another daemon only the LID is known,
- * by which Active ports name it. null: there is none.
+ * The master SM: the port with IsSM whose LID is the SM LID of the ports. Of one in another daemon only the LID is
+ * known, by which Active ports name it. null: there is none.
  */
 static json_t *sm_json(struct daemon *d)
 {

@@ -161,8 +161,8 @@ static double timeline_seconds(u64 ns)
 }
 
 /*
- * With the times from @since on, of the loop's clock, which all daemons of the machine have: the timeline of one that was
- * started later has no traffic before.
+ * With the times from @since on, of the loop's clock, which all daemons of the machine have: the timeline of one that
+ * was started later has no traffic before.
  */
 static json_t *timeline_show(const struct timeline *t, double since)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Traces: captures of ports, each of which ends with its client connection. A port of the fabric may be in several captures. An Ethernet
- * port, and the port of a host on sockets, have one function that gets their frames, which passes them to all captures of the port.
+ * Traces: captures of ports, each of which ends with its client connection. A port of the fabric may be in several
+ * captures. An Ethernet port, and the port of a host on sockets, have one function that gets their frames, which passes
+ * them to all captures of the port.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,10 @@
 #include "emu/daemon/daemon.h"
 #include "emu/lib/passed.h"
 
-/* A port that is captured as frames, by one or more traces: an Ethernet port, or that of a host that is not on the fabric. */
+/*
+ * A port that is captured as frames, by one or more traces: an Ethernet port, or that of a host that is not on the
+ * fabric.
+ */
 struct trace_point {
 	struct list link; /* in daemon.trace_points */
 	struct eth_end *end;

@@ -290,17 +290,17 @@ struct hca_dma_ops {
 };
 /*
  * Before each segment that is stored to an application's memory: it becomes visible after those before it, also on a
- * machine with weakly ordered memory. The application may poll for a later RDMA WRITE instead of a completion (10.8.3.3:
- * WRITEs are executed in order).
+ * machine with weakly ordered memory. The application may poll for a later RDMA WRITE instead of a completion
+ * (10.8.3.3: WRITEs are executed in order).
  */
 static inline void hca_dma_order(void)
 {
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 /*
- * Copies @len bytes at @off of the list's memory from or to @buf, for a front end's own queue pair of the PD: its L_Keys
- * are checked. The context's hca_dma_ops must never return -EAGAIN. 0, or -EFAULT: a key does not permit it, the memory
- * cannot be reached, or the list is shorter.
+ * Copies @len bytes at @off of the list's memory from or to @buf, for a front end's own queue pair of the PD: its
+ * L_Keys are checked. The context's hca_dma_ops must never return -EAGAIN. 0, or -EFAULT: a key does not permit it, the
+ * memory cannot be reached, or the list is shorter.
  */
 int hca_sge_copy(struct hca_ctx *ctx, u32 pdn, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len,
 		 bool write);
@@ -523,8 +523,8 @@ int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
 /* Sets the front end's function that returns how many receives are posted. */
 void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe));
 /*
- * The front end cannot read the SRQ's queue: HCA_EVENT_SRQ_ERR, once, and each QP that needs one of its receives from now
- * on fails as by hca_qp_catastrophic().
+ * The front end cannot read the SRQ's queue: HCA_EVENT_SRQ_ERR, once, and each QP that needs one of its receives from
+ * now on fails as by hca_qp_catastrophic().
  */
 void hca_srq_catastrophic(struct hca_ctx *ctx, u32 srqn);
 int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn);

@@ -476,7 +476,10 @@ static void error_apply(struct fault *ft)
 	ft->pick.count = ft->pick.hits; /* once */
 }
 
-/* DEVICE_FATAL first: an adapter that stops reports no events of its queue pairs. The owner of an unplugged device closes its open files. */
+/*
+ * DEVICE_FATAL first: an adapter that stops reports no events of its queue pairs. The owner of an unplugged device
+ * closes its open files.
+ */
 static void fatal_apply(struct fault *ft)
 {
 	raise_event(ft->set->owner, HCA_EVENT_DEVICE_FATAL, 0);

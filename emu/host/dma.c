@@ -5,14 +5,13 @@
  * Memory that a process shares with the daemon (mapping.c) is accessed on the loop. Access to its other memory can
  * block without limit: its pages may be served by a userfaultfd, FUSE or NFS. Therefore only a worker thread (mover.c)
  * accesses it, by process_vm_readv() and process_vm_writev(), or, where those are denied, through a thread of the
- * process. The loop passes a move to the worker and waits for a short time (LATE_NS), limited by a share of the time
- * of a process (its credit) and of an iteration of the loop (TURN_NS): most moves finish in this time, which saves two
- * wake-ups. A process whose move has not finished is late: its further moves are queued behind this one, the loop
- * waits for none of them, and the transports suspend its queue pairs (hca_ctx_moved()) until the worker has finished.
- * Memory of a region with on-demand paging is never accessed on the loop: the program may unmap it at any time, of which
- * the daemon is not told.
- * Moves of a late process are not aborted while it lives. Writes keep their order: while one is outstanding, the
- * worker also executes later writes to shared memory.
+ * process. The loop passes a move to the worker and waits for a short time (LATE_NS), limited by a share of the time of
+ * a process (its credit) and of an iteration of the loop (TURN_NS): most moves finish in this time, which saves two
+ * wake-ups. A process whose move has not finished is late: its further moves are queued behind this one, the loop waits
+ * for none of them, and the transports suspend its queue pairs (hca_ctx_moved()) until the worker has finished. Memory
+ * of a region with on-demand paging is never accessed on the loop: the program may unmap it at any time, of which the
+ * daemon is not told. Moves of a late process are not aborted while it lives. Writes keep their order: while one is
+ * outstanding, the worker also executes later writes to shared memory.
  */
 #include <errno.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The network interfaces that a host has besides lo: IPoIB of its InfiniBand ports, those of its stations on a simulated Ethernet. */
+/*
+ * The network interfaces that a host has besides lo: IPoIB of its InfiniBand ports, those of its stations on a
+ * simulated Ethernet.
+ */
 #ifndef MUSLIN_HOST_INTERFACE_H
 #define MUSLIN_HOST_INTERFACE_H
 

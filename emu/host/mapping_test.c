@@ -111,7 +111,10 @@ static void test_number_is_bounded(void)
 	uv_mapping_remove(&p, 0, ~0ull);
 }
 
-/* Segments within mappings are moved immediately; one outside, across an edge, or of a region with on-demand paging is not. */
+/*
+ * Segments within mappings are moved immediately; one outside, across an edge, or of a region with on-demand paging is
+ * not.
+ */
 static void test_moves(void)
 {
 	static u8 memory[3 * SIZE] __attribute__((aligned(SIZE))), out[3 * SIZE];

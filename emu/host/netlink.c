@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Netlink sockets of NETLINK_RDMA (nldev.c) and NETLINK_ROUTE (rtnl.c). A socket is one end of a pair, of which the daemon has the other;
- * requests come as writes, answers and events go into the pair. What the program does not read fills the pair, then a queue, and further
- * requests fail with ENOBUFS.
+ * Netlink sockets of NETLINK_RDMA (nldev.c) and NETLINK_ROUTE (rtnl.c). A socket is one end of a pair, of which the
+ * daemon has the other; requests come as writes, answers and events go into the pair. What the program does not read
+ * fills the pair, then a queue, and further requests fail with ENOBUFS.
  *
- * A dump of many objects takes turns: a turn ends after TURN_COST, and the next one begins when the program has read what there is. As in
- * the kernel a socket has one such dump at a time. A write of many requests takes turns, too: its result is deferred to the last one.
+ * A dump of many objects takes turns: a turn ends after TURN_COST, and the next one begins when the program has read
+ * what there is. As in the kernel a socket has one such dump at a time. A write of many requests takes turns, too: its
+ * result is deferred to the last one.
  */
 #include "emu/host/netlink.h"
 
@@ -203,8 +204,9 @@ bool nl_due(struct nl_call *c, u64 file, u32 object)
 }
 
 /*
- * The acknowledgement (0) or the error of a request, which has the request unless that is too long; or the end of a dump, in a datagram
- * of its own, as the kernel's (RTNL_FLAG_DUMP_SPLIT_NLM_DONE): programs look for it in the first message.
+ * The acknowledgement (0) or the error of a request, which has the request unless that is too long; or the end of a
+ * dump, in a datagram of its own, as the kernel's (RTNL_FLAG_DUMP_SPLIT_NLM_DONE): programs look for it in the first
+ * message.
  */
 static void end(struct nl_call *c, int result)
 {
@@ -367,8 +369,8 @@ static void request(struct nl_call *c, const struct nlmsghdr *hdr)
 }
 
 /*
- * @in begins with the address of the socket, which has a struct sockaddr_nl's size: requests behind it are aligned. @f->again: the offset
- * of the first message that is not yet handled.
+ * @in begins with the address of the socket, which has a struct sockaddr_nl's size: requests behind it are aligned.
+ * @f->again: the offset of the first message that is not yet handled.
  */
 static ssize_t netlink_command(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len,
 			       int *out_fd)
@@ -437,8 +439,8 @@ static void on_port_event(struct mad_watch *w, enum wire_port_event event)
 }
 
 /*
- * The groups of which the socket is a member are @groups now. The program also calls it when it has read all that there is: as with a
- * kernel, what was queued and the next part of a dump are there when it reads again.
+ * The groups of which the socket is a member are @groups now. The program also calls it when it has read all that there
+ * is: as with a kernel, what was queued and the next part of a dump are there when it reads again.
  */
 static int netlink_ioctl(struct uv_file *f, u32 groups, void *arg, size_t len)
 {

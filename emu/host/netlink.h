@@ -40,8 +40,8 @@ typedef int nl_answer_fn(struct nl_call *c);
 nl_answer_fn nldev_answer, rtnl_answer;
 
 /*
- * The events of NETLINK_ROUTE about the interfaces of a port: RTM_NEWLINK, and with @addresses RTM_NEWADDR, or (@removed) RTM_DELLINK and
- * RTM_DELADDR. @groups: a bit for each RTNLGRP_* that the socket is a member of.
+ * The events of NETLINK_ROUTE about the interfaces of a port: RTM_NEWLINK, and with @addresses RTM_NEWADDR, or
+ * (@removed) RTM_DELLINK and RTM_DELADDR. @groups: a bit for each RTNLGRP_* that the socket is a member of.
  */
 void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bool addresses, bool removed);
 
@@ -60,12 +60,15 @@ bool nl_has_room(const struct nl_call *c, u32 len);
 void nl_send(struct nl_call *c);
 
 /*
- * Turns of a dump. A dump calls nl_due() before each object, and passes over the object where it returns false: an earlier turn has sent
- * the object, or (c->more) a later turn will.
+ * Turns of a dump. A dump calls nl_due() before each object, and passes over the object where it returns false: an
+ * earlier turn has sent the object, or (c->more) a later turn will.
  */
 bool nl_due(struct nl_call *c, u64 file, u32 object);
 
-/* The attributes of the request behind its header of @header bytes, by their type up to @n. What is malformed ends them. */
+/*
+ * The attributes of the request behind its header of @header bytes, by their type up to @n. What is malformed ends
+ * them.
+ */
 void nl_attrs(const struct nl_call *c, u32 header, const struct nlattr **attr, u32 n);
 static inline const void *nl_data(const struct nlattr *a)
 {

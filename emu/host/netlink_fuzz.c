@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a program sends on sockets of NETLINK_RDMA and NETLINK_ROUTE. Input: length of a message in two bytes, the top bit for
- * NETLINK_ROUTE, then its bytes; repeated.
+ * What a program sends on sockets of NETLINK_RDMA and NETLINK_ROUTE. Input: length of a message in two bytes, the top
+ * bit for NETLINK_ROUTE, then its bytes; repeated.
  */
 #include <sys/socket.h>
 

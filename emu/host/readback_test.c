@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reading back from ends that a program's read blocks. The test blocks recv() of descriptors, as a recv() of the program
- * does that copies to late memory.
+ * Reading back from ends that a program's read blocks. The test blocks recv() of descriptors, as a recv() of the
+ * program does that copies to late memory.
  */
 #include <errno.h>
 #include <pthread.h>

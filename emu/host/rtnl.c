@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * NETLINK_ROUTE: requests that read links, addresses, routes, rules and neighbours, as the kernel's rtnetlink answers them, about lo and
- * the host's own interfaces. There are routes to the networks of its addresses alone. What would change something needs CAP_NET_ADMIN,
- * which no program has here.
+ * NETLINK_ROUTE: requests that read links, addresses, routes, rules and neighbours, as the kernel's rtnetlink answers
+ * them, about lo and the host's own interfaces. There are routes to the networks of its addresses alone. What would
+ * change something needs CAP_NET_ADMIN, which no program has here.
  */
 #include <errno.h>
 #include <linux/fib_rules.h>
@@ -414,7 +414,10 @@ static void dump_routes(struct view *v, const struct rtmsg *m, const struct nlat
 	}
 }
 
-/* How well the address @o is for what is sent to @dst: bits of the network that both are on, more than all for an own address; 0: not. */
+/*
+ * How well the address @o is for what is sent to @dst: bits of the network that both are on, more than all for an own
+ * address; 0: not.
+ */
 static u32 own_matches(const struct own *o, const struct ip_addr *dst)
 {
 	if (family_of(&o->ip) != family_of(dst) || own_is_lost(o))
@@ -427,8 +430,8 @@ static u32 own_matches(const struct own *o, const struct ip_addr *dst)
 }
 
 /*
- * The address by which @dst is reached, of the interface @oif and the address @src where they are given: without them no IPv4 multicast
- * group is.
+ * The address by which @dst is reached, of the interface @oif and the address @src where they are given: without them
+ * no IPv4 multicast group is.
  */
 static bool own_for(const struct view *v, const struct ip_addr *dst, const struct ip_addr *src, u32 oif,
 		    struct own *best)

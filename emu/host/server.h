@@ -63,11 +63,14 @@ struct ucma_host;
 struct uv_server;
 struct uv_file;
 
-/* Defers the response of a command until memory moves are done (hca_ctx_moved()), or until the next turn of a netlink socket. */
+/*
+ * Defers the response of a command until memory moves are done (hca_ctx_moved()), or until the next turn of a netlink
+ * socket.
+ */
 struct uv_deferral {
 	u64 until; /* serial of the last move; 0: do not wait */
 	u32 mr;    /* the region whose registration the moves complete; 0: none */
-	u32 again; /* nonzero: the command is executed again then, with that number in uv_file.again; 0: it has been executed */
+	u32 again; /* not 0: the command is executed again then, with that number in uv_file.again */
 };
 
 /* A kind of device file. */

@@ -40,8 +40,8 @@ static void tree_failed(struct uv_tree *t)
 }
 
 /*
- * Creates the directories of @path, but none above the tree: who has removed that has removed the fabric's files. Sets the mode
- * explicitly: the daemon's umask may be narrower.
+ * Creates the directories of @path, but none above the tree: who has removed that has removed the fabric's files. Sets
+ * the mode explicitly: the daemon's umask may be narrower.
  */
 static void make_dirs(const struct uv_tree *t, char *path)
 {

@@ -446,7 +446,10 @@ static const struct ucma_command {
 	int (*fn)(struct ucma_call *c);
 	size_t in, out; /* minimum sizes */
 	bool reports;   /* the result comes as an event */
-	/* Finds ucma_call.ctx by the id at this offset. NULL: fn() does it, after the checks that the kernel makes first. */
+	/*
+	 * Finds ucma_call.ctx by the id at this offset. NULL: fn() does it, after the checks that the kernel makes
+	 * first.
+	 */
 	int (*find)(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx);
 	size_t id;
 } commands[] = {

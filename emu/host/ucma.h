@@ -17,7 +17,10 @@ struct ucma_host;
 struct ucma_host *ucma_host_create(struct rdma_host *rdma);
 void ucma_host_destroy(struct ucma_host *h);  /* files must be closed; NULL is allowed */
 u32 ucma_host_ids(const struct ucma_host *h); /* how many exist */
-/* Calls @fn with each id from number @first on, its number and the process that opened its file, until it returns false. */
+/*
+ * Calls @fn with each id from number @first on, its number and the process that opened its file, until it returns
+ * false.
+ */
 typedef bool ucma_id_fn(void *arg, const struct rdma_id *id, u32 num, pid_t pid);
 void ucma_host_each(const struct ucma_host *h, u32 first, ucma_id_fn *fn, void *arg);
 

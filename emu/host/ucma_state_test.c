@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The table of rdma_cm: what each command returns in each state of an RC ID, and the Q_Keys of datagrams. The values are
- * those of the kernel's cma.c and ucma.c. An ID is brought to the state anew for each command.
+ * The table of rdma_cm: what each command returns in each state of an RC ID, and the Q_Keys of datagrams. The values
+ * are those of the kernel's cma.c and ucma.c. An ID is brought to the state anew for each command.
  */
 #include "emu/host/ucma_fixture.h"
 #include "emu/lib/row.h"

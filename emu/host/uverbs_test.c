@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left; kicks; the refusal of XRC; responses
- * without room for the provider's part. */
+/*
+ * Rows of uverbs.c: opening the device file while the daemon has few descriptors left; kicks; the refusal of XRC;
+ * responses without room for the provider's part.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_verbs.h>

@@ -476,7 +476,10 @@ void ipif_event(struct ipif *ip, enum wire_port_event event)
 
 	if (event == WIRE_PORT_INIT)
 		return;
-	/* Also while the SA refuses the broadcast group: the queue pair and the other groups are those of the old P_Key. */
+	/*
+	 * Also while the SA refuses the broadcast group: the queue pair and the other groups are those of the old
+	 * P_Key.
+	 */
 	if (event == WIRE_PORT_PKEY_CHANGE && port_pkey(ip->port) != ip->pkey) {
 		for (i = 0; i < IPIF_GROUPS; i++)
 			group_leave(&ip->group[i]);

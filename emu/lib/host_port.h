@@ -8,8 +8,8 @@
 #define HOST_MAX 256 /* size of a buffer for any name of DNS */
 
 /*
- * Splits "HOST:PORT": @host gets the host without brackets. Returns the port, a part of @text: a number from 1 to 65535.
- * NULL: @text is something else, or @size is too small for its host.
+ * Splits "HOST:PORT": @host gets the host without brackets. Returns the port, a part of @text: a number from 1 to
+ * 65535. NULL: @text is something else, or @size is too small for its host.
  */
 const char *host_port_split(const char *text, char *host, size_t size);
 

@@ -77,7 +77,9 @@ void loop_poller_del(struct loop_poller *p);
 /* More work is expected: the loop polls for 50 us from now on, as if a poller had found work. */
 void loop_stay_awake(struct loop *loop);
 
-/* Others need the processor: the loop sleeps as soon as it finds no work, until it polls again for the reasons above. */
+/*
+ * Others need the processor: the loop sleeps as soon as it finds no work, until it polls again for the reasons above.
+ */
 void loop_stop_polling(struct loop *loop);
 
 /* Runs until loop_stop(); returns 0, or -errno if epoll fails. */

@@ -16,10 +16,10 @@ struct socket_path {
 /* Binds @sock. 0 or -errno: -ENAMETOOLONG. */
 int socket_path_bind(struct socket_path *p, int sock, const char *path);
 /*
- * Binds the stream socket @sock and listens, at a path that any process may use: replaces the socket of a dead one. Those
- * that do so at the same time exclude each other: a socket that is bound and does not listen yet looks dead. Waits for
- * each other for a second at most, or not at all without @wait. 0 or -errno: -EADDRINUSE if another one listens, -EBUSY
- * if one is about to.
+ * Binds the stream socket @sock and listens, at a path that any process may use: replaces the socket of a dead one.
+ * Those that do so at the same time exclude each other: a socket that is bound and does not listen yet looks dead.
+ * Waits for each other for a second at most, or not at all without @wait. 0 or -errno: -EADDRINUSE if another one
+ * listens, -EBUSY if one is about to.
  */
 int socket_path_listen(struct socket_path *p, int sock, const char *path, int backlog, bool wait);
 /*

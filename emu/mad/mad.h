@@ -69,8 +69,8 @@ struct mad_raw {
 };
 void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw);
 /*
- * The response to a request for which there is no agent: "method and attribute not supported", as the kernel's ib_mad has it.
- * Makes @mad (256 bytes) the response; false: it is no Get or Set, and has none.
+ * The response to a request for which there is no agent: "method and attribute not supported", as the kernel's ib_mad
+ * has it. Makes @mad (256 bytes) the response; false: it is no Get or Set, and has none.
  */
 bool mad_answer_unsupported(u8 *mad);
 int mad_port_send_raw(struct mad_port *mp, u8 qpn, u8 *mad, const struct mad_addr *to);

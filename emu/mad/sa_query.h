@@ -78,7 +78,8 @@ void sa_mcast_leave(struct sa_mcast *m); /* no callback; frees m */
 /* The group as last joined (a rejoin may change the MLID); valid after a callback with status 0. */
 const struct sa_mcmember *sa_mcast_record(const struct sa_mcast *m);
 /* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: rejoins every group, retrying
- * until the SA responds. The callbacks of members that it refuses are called with its status; they are members no more. */
+ * until the SA responds. The callbacks of members that it refuses are called with its status; they are members no more.
+ * */
 void sa_client_rejoin(struct sa_client *c);
 
 #endif

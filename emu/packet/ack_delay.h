@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Delayed ACK of a carrier of packets (RoCEv2 sockets, trunks): which packets may be delayed, and when it pays. A program
- * often responds to a received message at once, and its request is then sent, or the peer woken, together with the ACK.
- * After ACK_DELAY_UNPAIRED ACKs in a row without such a request, most of the following ones are not delayed.
+ * Delayed ACK of a carrier of packets (RoCEv2 sockets, trunks): which packets may be delayed, and when it pays. A
+ * program often responds to a received message at once, and its request is then sent, or the peer woken, together with
+ * the ACK. After ACK_DELAY_UNPAIRED ACKs in a row without such a request, most of the following ones are not delayed.
  */
 #ifndef MUSLIN_PACKET_ACK_DELAY_H
 #define MUSLIN_PACKET_ACK_DELAY_H

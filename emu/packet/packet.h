@@ -45,9 +45,10 @@ enum wire_packet_flags {
 };
 
 /*
- * hdr[] has LRH, GRH (if grh_off), BTH and the extended transport headers, contiguously. Packets of RoCE have an LRH with
- * LIDs 0 and a GRH, from and to which their link converts. CRCs are not stored. The payload is @len bytes at @data, within @buf (NULL: len is 0, or WIRE_PKT_ZCOPY). Pad bytes according to
- * the BTH's pad count follow on the wire and are zero; @len does not include them.
+ * hdr[] has LRH, GRH (if grh_off), BTH and the extended transport headers, contiguously. Packets of RoCE have an LRH
+ * with LIDs 0 and a GRH, from and to which their link converts. CRCs are not stored. The payload is @len bytes at
+ * @data, within @buf (NULL: len is 0, or WIRE_PKT_ZCOPY). Pad bytes according to the BTH's pad count follow on the wire
+ * and are zero; @len does not include them.
  */
 struct wire_packet {
 	struct list link; /* on the owner's queue; unlinked (self-linked) when ownership passes */

@@ -73,7 +73,9 @@ struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, cons
  * without payload. Does not check the ICRC. False: malformed or truncated.
  */
 bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, const struct wire_roce *r);
-/* As wire_roce_parse(), for a datagram in three pieces: headers, payload, and pad with ICRC. The payload is zero-copy. */
+/*
+ * As wire_roce_parse(), for a datagram in three pieces: headers, payload, and pad with ICRC. The payload is zero-copy.
+ */
 struct wire_packet *wire_roce_parse_pieces(const u8 *head, u8 *data, const u8 *tail, u32 len,
 					   const struct wire_roce *r);
 /* EtherType of the first header that wire_roce_put() writes. */

@@ -253,7 +253,8 @@ static void channel_watch(struct shim_file *parent, int fd)
 }
 
 /*
- * REG_MR: checks the memory, and lets the daemon map it if possible (share.c); with on-demand paging there need be none.
+ * REG_MR: checks the memory, and lets the daemon map it if possible (share.c); with on-demand paging there need be
+ * none.
  * 0 or -errno.
  */
 static int memory_begin(struct shim_file *f, const void *buf, size_t len)
@@ -355,9 +356,9 @@ static pid_t thread_id(void)
 }
 
 /*
- * Commands and close() calls that invalidate what the thread that reads events (@f's last caller of GET_EVENT) has been woken for. In the
- * kernel the window is a few microseconds, here a context switch between three processes. So they wait for that thread, for a bounded
- * time.
+ * Commands and close() calls that invalidate what the thread that reads events (@f's last caller of GET_EVENT) has been
+ * woken for. In the kernel the window is a few microseconds, here a context switch between three processes. So they
+ * wait for that thread, for a bounded time.
  */
 
 /* The thread that reads events, or 0: there is none, it is the caller, or it has ended. */
@@ -369,10 +370,10 @@ static pid_t event_reader(const struct shim_file *f)
 }
 
 /*
- * DESTROY_ID discards unread events of the id, LEAVE_MCAST those of the group. A thread that poll() has woken for such an event calls
- * GET_EVENT next, and blocks forever if another thread has discarded the event meanwhile: rping of rdma-core 65 does both. So these
- * commands wait until that thread has read the events. A thread that never reads them delays the first such command by EVENT_WAIT_US,
- * later ones by less.
+ * DESTROY_ID discards unread events of the id, LEAVE_MCAST those of the group. A thread that poll() has woken for such
+ * an event calls GET_EVENT next, and blocks forever if another thread has discarded the event meanwhile: rping of
+ * rdma-core 65 does both. So these commands wait until that thread has read the events. A thread that never reads them
+ * delays the first such command by EVENT_WAIT_US, later ones by less.
  */
 static ssize_t command_destroy(struct shim_file *f, const void *buf, size_t len)
 {
@@ -411,9 +412,9 @@ static bool thread_is_runnable(pid_t tid)
 }
 
 /*
- * Before the program closes a descriptor of @f. A thread that has read an event, acknowledged it and not yet called GET_EVENT again
- * gets EBADF after the close: rping then ends with status 255. So the close waits while that thread is runnable, for CLOSE_WAIT_US at
- * most.
+ * Before the program closes a descriptor of @f. A thread that has read an event, acknowledged it and not yet called
+ * GET_EVENT again gets EBADF after the close: rping then ends with status 255. So the close waits while that thread is
+ * runnable, for CLOSE_WAIT_US at most.
  */
 void shim_await_reader(struct shim_file *f)
 {
@@ -430,8 +431,8 @@ void shim_await_reader(struct shim_file *f)
 }
 
 /*
- * The file whose event this thread waits for. A thread that is cancelled there does not return to the hook, which would release the file:
- * its end does.
+ * The file whose event this thread waits for. A thread that is cancelled there does not return to the hook, which would
+ * release the file: its end does.
  */
 static __thread struct shim_file *awaited;
 static __thread bool awaited_is_released;
@@ -448,8 +449,8 @@ static void awaited_release(void *arg)
 }
 
 /*
- * @cancel: the state of cancellation that the program has set. GET_EVENT of the kernel continues after a handler of a signal with
- * SA_RESTART; recv() does so, poll() does not.
+ * @cancel: the state of cancellation that the program has set. GET_EVENT of the kernel continues after a handler of a
+ * signal with SA_RESTART; recv() does so, poll() does not.
  */
 static ssize_t event_wait(struct shim_file *f, int cancel)
 {

@@ -94,8 +94,8 @@ static void share_port(int type, in_port_t port)
 }
 
 /*
- * Which of the @n addresses are received on, a bit for each, at most FIND_MAX: /proc/net/tcp6 has all listeners of the machine, udp6 all
- * sockets.
+ * Which of the @n addresses are received on, a bit for each, at most FIND_MAX: /proc/net/tcp6 has all listeners of the
+ * machine, udp6 all sockets.
  */
 static unsigned int proc_find(int type, const struct sockaddr_in6 *a, unsigned int n)
 {

@@ -135,7 +135,9 @@ ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, so
 	return got;
 }
 
-/* What recvfrom() is in programs that are compiled with _FORTIFY_SOURCE, where the compiler does not know that @n fits. */
+/*
+ * What recvfrom() is in programs that are compiled with _FORTIFY_SOURCE, where the compiler does not know that @n fits.
+ */
 ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr,
 		       socklen_t *restrict len);
 ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr,

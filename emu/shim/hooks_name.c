@@ -191,7 +191,9 @@ int uname(struct utsname *buf)
 	return err;
 }
 
-/* Derived from the address of the host, as glibc does it: GASNet, among others, finds processes of one machine by it. */
+/*
+ * Derived from the address of the host, as glibc does it: GASNet, among others, finds processes of one machine by it.
+ */
 long gethostid(void)
 {
 	const char *own = own_name();

@@ -198,8 +198,8 @@ int shim_netlink_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int shim_netlink_name(int fd, struct sockaddr *addr, socklen_t *len, bool own); /* @own, or the kernel's; always 0 */
 ssize_t shim_netlink_send(int fd, const struct msghdr *msg);
 /*
- * After receiving from @fd returned @got: whether to try again, since there was nothing (EAGAIN) and the daemon has been asked for what
- * it held back while the socket was full. Keeps errno.
+ * After receiving from @fd returned @got: whether to try again, since there was nothing (EAGAIN) and the daemon has
+ * been asked for what it held back while the socket was full. Keeps errno.
  */
 bool shim_netlink_more(int fd, ssize_t got);
 

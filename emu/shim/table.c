@@ -245,7 +245,9 @@ static bool file_drop_ref(struct shim_file *f)
 {
 	if (--f->refs)
 		return false;
-	/* The table had all references to a channel, so file_end() of its file has not run, or has cleared the pointer. */
+	/*
+	 * The table had all references to a channel, so file_end() of its file has not run, or has cleared the pointer.
+	 */
 	if (f->parent && f->parent->refs)
 		file_take(f->parent);
 	else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read() of a umad file. Each of several readers gets whole records, even if the first record does not fit in its buffer:
- * so a record is examined and received under a lock, and under a record lock of the socket for other processes that
- * read it.
+ * read() of a umad file. Each of several readers gets whole records, even if the first record does not fit in its
+ * buffer: so a record is examined and received under a lock, and under a record lock of the socket for other processes
+ * that read it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -99,7 +99,9 @@ const void *verbs_ring_pull(struct verbs_ring *r)
 		return NULL;
 	r->next = (r->next + 1) & r->mask;
 	if (r->sparse && unlikely(!ring_written(r, at + size)) && size <= sizeof(copy)) {
-		/* The owner writes to as much of an entry as its request needs; the rest may be in a hole of the file. */
+		/*
+		 * The owner writes to as much of an entry as its request needs; the rest may be in a hole of the file.
+		 */
 		written = r->known > at ? (u32)(r->known - at) : 0;
 		memcpy(copy, r->base + off, written);
 		memset(copy + written, 0, size - written);

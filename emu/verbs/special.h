@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs that the engine does not know: QP0 and QP1 of a user with a MAD layer of its own. They transfer single MADs
- * between its queues and the port; MADs for agents in the daemon are dispatched to them. A front end may have others
- * with the same states, turns and completions, such as queue pairs for memory key requests.
+ * Queue pairs that the engine does not know: QP0 and QP1 of a user with a MAD layer of its own. They transfer single
+ * MADs between its queues and the port; MADs for agents in the daemon are dispatched to them. A front end may have
+ * others with the same states, turns and completions, such as queue pairs for memory key requests.
  */
 #ifndef MUSLIN_VERBS_SPECIAL_H
 #define MUSLIN_VERBS_SPECIAL_H

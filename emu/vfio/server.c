@@ -54,7 +54,9 @@ static void qemu_closed(struct client_socket *c)
 		vfio_server_reset(s);
 }
 
-/* Takes the message at @at of the queue: its bytes; 0: it is incomplete, -EBADMSG: its size is none that a message has. */
+/*
+ * Takes the message at @at of the queue: its bytes; 0: it is incomplete, -EBADMSG: its size is none that a message has.
+ */
 static int message_take(struct vfio_server *s, u32 at)
 {
 	u32 left = s->queued - at;
@@ -90,8 +92,8 @@ static int messages_handle(struct vfio_server *s)
 }
 
 /*
- * How much to read. Descriptors end a read (unix(7)), so they belong to the last message that has begun in it. While an incomplete one
- * has some, nothing behind it is read: those of the next message would be taken for its own.
+ * How much to read. Descriptors end a read (unix(7)), so they belong to the last message that has begun in it. While an
+ * incomplete one has some, nothing behind it is read: those of the next message would be taken for its own.
  */
 static u32 queue_room(const struct vfio_server *s)
 {
@@ -106,7 +108,10 @@ static u32 queue_room(const struct vfio_server *s)
 	return min(most, hdr.size - s->queued);
 }
 
-/* One read takes many messages: a doorbell is one of 40 bytes. What is left in the socket waits for the loop's next iteration. */
+/*
+ * One read takes many messages: a doorbell is one of 40 bytes. What is left in the socket waits for the loop's next
+ * iteration.
+ */
 static int qemu_readable(struct client_socket *c)
 {
 	struct vfio_server *s = container_of(c, struct vfio_server, client);

@@ -97,7 +97,9 @@ static bool received(struct guest *g, u16 tag, u32 off, u8 first)
 	return ok && g->f.mem[FRONT_DATA + off] == first && g->f.mem[FRONT_DATA + 40] == 1;
 }
 
-/* Capabilities that software sets are the guest's: IsSM, CommunicationManagement. Another user of the port has set one. */
+/*
+ * Capabilities that software sets are the guest's: IsSM, CommunicationManagement. Another user of the port has set one.
+ */
 static void test_caps(struct guest *g)
 {
 	struct muslin_set_cap set = { .cmd = { .op = MUSLIN_SET_CAP }, .port = 1, .set = 1 << 1 | 1 << 16 };

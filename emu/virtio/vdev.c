@@ -290,7 +290,9 @@ static void on_stop(void *ctx, u32 queue)
 		device_reset(ctx);
 }
 
-/* Queues that are not in memory any more report it at their next use. Without the shared page there are no doorbells. */
+/*
+ * Queues that are not in memory any more report it at their next use. Without the shared page there are no doorbells.
+ */
 static void on_memory(void *ctx)
 {
 	static const struct hca_event fatal = { .type = HCA_EVENT_DEVICE_FATAL };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Random operations on two fabrics with a trunk: packets of all VLs in both directions, receivers that accept nothing, rings that
- * nobody reads, cables, faults, and the loss of connections and daemons. After each round all packets have left, no credit is in use,
- * and none has arrived twice, out of order on its VL, or with another payload.
+ * Random operations on two fabrics with a trunk: packets of all VLs in both directions, receivers that accept nothing,
+ * rings that nobody reads, cables, faults, and the loss of connections and daemons. After each round all packets have
+ * left, no credit is in use, and none has arrived twice, out of order on its VL, or with another payload.
  */
 #include "emu/lib/rng.h"
 #include "fabric/fault.h"

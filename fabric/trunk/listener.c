@@ -14,7 +14,9 @@
 #define ACCEPT_MAX 16                  /* connections accepted in one turn */
 #define BUSY_WAIT  (5 * NSEC_PER_MSEC) /* while another process begins to listen at the path */
 
-/* Who has connected: the process, the IPv4 address, or the network of the IPv6 address, of which one has many (a /64). */
+/*
+ * Who has connected: the process, the IPv4 address, or the network of the IPv6 address, of which one has many (a /64).
+ */
 static u64 conn_source(int fd, bool local)
 {
 	struct trunk_address at = { .len = sizeof(at.in6) };
@@ -34,8 +36,8 @@ static u64 conn_source(int fd, bool local)
 }
 
 /*
- * Makes room for one more connection: it replaces the oldest one of the same source, or else the oldest one. So a source
- * of very many connections replaces its own ones, and not those of others.
+ * Makes room for one more connection: it replaces the oldest one of the same source, or else the oldest one. So a
+ * source of very many connections replaces its own ones, and not those of others.
  */
 static void listener_replace(struct trunk_listener *l, u64 source)
 {

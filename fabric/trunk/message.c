@@ -247,8 +247,8 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 }
 
 /*
- * At the listener: the trunk gets the connection, unless another one has it meanwhile. It may also replace the one that it
- * had when the hello arrived, if that is still silent.
+ * At the listener: the trunk gets the connection, unless another one has it meanwhile. It may also replace the one that
+ * it had when the hello arrived, if that is still silent.
  */
 static bool on_auth_listener(struct trunk_request *r, const u8 *body)
 {

@@ -90,8 +90,8 @@ static void test_shared_refused(void)
 #define MANY_MAX 7000
 
 /*
- * Options of a trunk at port 9, and lines of @n more, each with the same port of the node @peer, or (NULL) any peer. The
- * last one has the options @last, the others @all.
+ * Options of a trunk at port 9, and lines of @n more, each with the same port of the node @peer, or (NULL) any peer.
+ * The last one has the options @last, the others @all.
  */
 static const char *with_many(char *more, const char *leaf, const char *how, const char *peer, u32 n, const char *all,
 			     const char *last)

@@ -443,7 +443,9 @@ static ssize_t tls_decrypt(struct trunk_conn *c, u8 *to, size_t size)
 	return (ssize_t)got;
 }
 
-/* Has the peer closed the connection, since it waited for an answer too long, before this daemon reads its first bytes? */
+/*
+ * Has the peer closed the connection, since it waited for an answer too long, before this daemon reads its first bytes?
+ */
 static bool tls_is_abandoned(const struct trunk_conn *c)
 {
 	u8 next;

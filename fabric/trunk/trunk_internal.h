@@ -260,7 +260,7 @@ struct trunk_conn {
 	/* written to tx since it was checked for a sleeping reader */
 	bool urgent;      /* something for which a flush has to wake it; or else acknowledgements, for which ... */
 	u64 ack_until;    /* ... it is woken at this time of the loop's clock, ns; 0: none */
-	u64 unread_since; /* of the loop's clock, ns: the peer, which does not sleep, has not read all of tx; 0: it has */
+	u64 unread_since; /* loop clock, ns: the peer, which does not sleep, has not read all of tx; 0: it has */
 	struct ack_delay ack_delay;
 	struct shared_owner owner; /* of rx */
 	int passed[2];             /* the descriptors received last */
@@ -375,8 +375,8 @@ void trunk_swap_ended(struct trunk *t); /* at the other end of a trunk that a sw
 /* The trunk without a connection to which a hello on @c belongs; NULL with the reason. */
 struct trunk *trunk_match(const struct trunk_conn *c, const struct trunk_hello *h, enum trunk_refusal *why);
 /*
- * May the peer that has sent hello @h on @c replace the trunk's session, when it has proved the key? That is one of the same
- * port, by a peer that has been silent: the machine of the peer has vanished without an end of its connection.
+ * May the peer that has sent hello @h on @c replace the trunk's session, when it has proved the key? That is one of the
+ * same port, by a peer that has been silent: the machine of the peer has vanished without an end of its connection.
  */
 bool trunk_may_replace(const struct trunk *t, const struct trunk_conn *c, const struct trunk_hello *h);
 /* Does a node here have this GUID? Then no node of another daemon may have it. */

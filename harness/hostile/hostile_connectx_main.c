@@ -2,8 +2,8 @@
 /*
  * A hostile driver of a ConnectX, in a guest as root, where no driver of the kernel uses the function: hostile-connectx
  * DEVICE MODE [SEED]. DEVICE is the function's directory in sysfs. It writes random values to commands, queues,
- * doorbell records and the BAR, or resets the function while it works; then it uses the function correctly. Exits with 0
- * if that still works.
+ * doorbell records and the BAR, or resets the function while it works; then it uses the function correctly. Exits with
+ * 0 if that still works.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A hostile QEMU: speaks vfio-user to the ConnectX of a host, and violates the protocol: hostile-qemu SOCKET MODE [SEED].
- * Exits with 0 if the device works for a correct one afterwards.
+ * A hostile QEMU: speaks vfio-user to the ConnectX of a host, and violates the protocol: hostile-qemu SOCKET MODE
+ * [SEED]. Exits with 0 if the device works for a correct one afterwards.
  */
 #include <signal.h>
 #include <sys/wait.h>

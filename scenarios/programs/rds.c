@@ -83,7 +83,10 @@ struct outcome {
 	int ended, status;
 };
 
-/* Receives the next message, or the notification that an RDMA has ended, for which it returns 0. @out: NULL, or of which one. */
+/*
+ * Receives the next message, or the notification that an RDMA has ended, for which it returns 0. @out: NULL, or of
+ * which one.
+ */
 static ssize_t receive(struct message *m, struct sockaddr_in *from, struct outcome *out)
 {
 	char control[256];
@@ -134,15 +137,17 @@ static void send_with(struct message *m, struct sockaddr_in *to, int type, const
 }
 
 /*
- * Returns the size of the next request, if that came before the notification, else 0: RDS loses the notification when it
- * handles the receive with the peer's acknowledgement before the completion of its send. The client has the answer then,
- * which RDS delivers after the RDMA.
+ * Returns the size of the next request, if that came before the notification, else 0: RDS loses the notification when
+ * it handles the receive with the peer's acknowledgement before the completion of its send. The client has the answer
+ * then, which RDS delivers after the RDMA.
  */
 static ssize_t serve_rdma(struct sockaddr_in *to)
 {
 	uint32_t len = request.len, number = request.number, writes = request.kind == WRITE;
 	struct rds_iovec local = { (uint64_t)(uintptr_t)region, len };
-	/* Without the fence the client may have the answer, and clear its memory, before the READ's responses are made. */
+	/*
+	 * Without the fence the client may have the answer, and clear its memory, before the READ's responses are made.
+	 */
 	struct rds_rdma_args rdma = {
 		.cookie = cookie,
 		.remote_vec = { 0, len },

@@ -192,7 +192,7 @@ struct deferred {
 	struct list link;
 	struct mad_addr to;
 	u32 len,
-		computed; /* it is sent when trees were computed after that (sm.mcast_computed), and their MFTs are set */
+		computed; /* sent when trees were computed after that (sm.mcast_computed), and their MFTs are set */
 	u8 mad[];
 };
 
@@ -258,8 +258,8 @@ static void sa_flush(struct sm *sm)
 }
 
 /*
- * The requesters repeat their requests at the SA of the next master after its client reregistration (14.4.11). What they
- * request and withdraw there would be unknown here, when this manager is the master again.
+ * The requesters repeat their requests at the SA of the next master after its client reregistration (14.4.11). What
+ * they request and withdraw there would be unknown here, when this manager is the master again.
  */
 static void sa_resign(struct sm *sm)
 {
