@@ -199,7 +199,7 @@ static int read_frame(struct hca_iw_conn *c, struct mpa_frame *f)
 			return n ? -errno : -ECONNRESET;
 		c->len += (u32)n;
 		len = mpa_frame_parse(c->buf, c->len, f);
-		if (len > 0 && siw_fault_garbles(c->siw)) {
+		if (len > 0 && siw_fault_corrupts_frame(c->siw)) {
 			c->buf[0] ^= 1; /* of the MPA key */
 			len = mpa_frame_parse(c->buf, c->len, f);
 		}

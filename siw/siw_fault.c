@@ -176,7 +176,7 @@ bool siw_fault_rejects(struct siw *siw)
 	return mpa_fault(siw, SIW_FAULT_REJECT);
 }
 
-bool siw_fault_garbles(struct siw *siw)
+bool siw_fault_corrupts_frame(struct siw *siw)
 {
 	return mpa_fault(siw, SIW_FAULT_GARBLE);
 }

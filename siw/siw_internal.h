@@ -244,9 +244,9 @@ int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu);
  * set.
  */
 u32 siw_fault_sent(struct siw_qp *sq, u32 len);
-void siw_fault_forget(struct siw_qp *sq); /* the stream is no longer paused, or is closed */
-bool siw_fault_rejects(struct siw *siw);  /* true: reject the received MPA request */
-bool siw_fault_garbles(struct siw *siw);  /* true: corrupt the received MPA frame */
+void siw_fault_forget(struct siw_qp *sq);       /* the stream is no longer paused, or is closed */
+bool siw_fault_rejects(struct siw *siw);        /* true: reject the received MPA request */
+bool siw_fault_corrupts_frame(struct siw *siw); /* true: corrupt the received MPA frame */
 
 /* link.c */
 void siw_link_update(struct siw *siw); /* call after a change of unplugged or pulled */

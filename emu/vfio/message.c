@@ -35,7 +35,7 @@ static int version(struct vfio_server *s)
 	const char *json = s->in.version.json;
 	json_t *caps = NULL;
 
-	if (s->greeted || s->in.version.major)
+	if (s->negotiated || s->in.version.major)
 		return -EINVAL;
 	if (len) {
 		caps = json[len - 1] ? NULL : json_loads(json, 0, NULL);
@@ -45,7 +45,7 @@ static int version(struct vfio_server *s)
 		}
 		json_decref(caps);
 	}
-	s->greeted = true;
+	s->negotiated = true;
 	s->in.version.minor = 0;
 	return (int)offsetof(union vfio_payload, version.json) + 1 +
 	       snprintf(s->in.version.json, sizeof(s->in.version.json),
@@ -247,7 +247,7 @@ int vfio_message(struct vfio_server *s)
 	bool known = c < VFIO_COMMANDS && commands[c].fn;
 	int got = -EOPNOTSUPP;
 
-	if (s->hdr.flags & VFIO_FLAG_TYPE || (!s->greeted && c != VFIO_CMD_VERSION))
+	if (s->hdr.flags & VFIO_FLAG_TYPE || (!s->negotiated && c != VFIO_CMD_VERSION))
 		return -EBADMSG;
 	message_record(s);
 	if (known)
@@ -258,5 +258,5 @@ int vfio_message(struct vfio_server *s)
 	}
 	if (!(s->hdr.flags & VFIO_FLAG_NO_REPLY) && message_reply(s, got))
 		return -EPIPE;
-	return s->greeted ? 0 : -EBADMSG;
+	return s->negotiated ? 0 : -EBADMSG;
 }

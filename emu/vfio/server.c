@@ -41,7 +41,7 @@ static void drop_fds(struct vfio_server *s)
 static void qemu_closed(struct client_socket *c)
 {
 	struct vfio_server *s = container_of(c, struct vfio_server, client);
-	bool greeted = s->greeted;
+	bool negotiated = s->negotiated;
 	u32 i;
 
 	for (i = 0; i < s->cfg.vectors; i++)
@@ -49,8 +49,8 @@ static void qemu_closed(struct client_socket *c)
 	vfio_map_clear(s);
 	drop_fds(s);
 	s->queued = 0;
-	s->greeted = false;
-	if (greeted)
+	s->negotiated = false;
+	if (negotiated)
 		vfio_server_reset(s);
 }
 
@@ -172,7 +172,7 @@ void vfio_server_destroy(struct vfio_server *s)
 
 bool vfio_connected(const struct vfio_server *s)
 {
-	return s->greeted;
+	return s->negotiated;
 }
 
 const char *vfio_path(const struct vfio_server *s)

@@ -97,7 +97,7 @@ struct vfio_server {
 	const struct vfio_ops *ops;
 	void *dev;
 	struct client_socket client;
-	bool greeted; /* VERSION was received */
+	bool negotiated; /* VERSION was received */
 	u8 config[VFIO_CONFIG_LEN], writable[VFIO_CONFIG_LEN];
 	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
 	u32 nmaps;

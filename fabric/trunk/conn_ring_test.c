@@ -23,22 +23,22 @@ static void ring_violation(int i, int fd, struct trunk_ring *r)
 		*head = (u64)-4;
 		break;
 	case 2: /* longer than what is there */
-		stranger_put(r, TRUNK_KEEPALIVE, 0, bytes, 0);
+		raw_peer_put(r, TRUNK_KEEPALIVE, 0, bytes, 0);
 		((struct trunk_head *)(void *)(trunk_ring_reserve(r, 4, &(bool){ false }) - sizeof(struct trunk_head)))
 			->len = cpu_to_be16(8);
 		break;
 	case 3:
-		stranger_put(r, TRUNK_HELLO, 0, bytes, 8);
+		raw_peer_put(r, TRUNK_HELLO, 0, bytes, 8);
 		break;
 	case 4: /* a ring in a ring */
-		stranger_put(r, TRUNK_RING_OPEN, 0, &(__be32){ cpu_to_be32(TRUNK_RING) }, 4);
+		raw_peer_put(r, TRUNK_RING_OPEN, 0, &(__be32){ cpu_to_be32(TRUNK_RING) }, 4);
 		break;
 	case 5: /* a second ring */
-		stranger_ring(fd, &other, TRUNK_RING);
+		raw_peer_ring(fd, &other, TRUNK_RING);
 		trunk_ring_destroy(&other);
 		break;
 	case 6: /* beside the ring */
-		stranger_send(fd, TRUNK_KEEPALIVE, 0, bytes, 0);
+		raw_peer_send(fd, TRUNK_KEEPALIVE, 0, bytes, 0);
 		break;
 	case 7: /* nothing but what is to be skipped: zeros */
 		*head = TRUNK_RING;
@@ -56,8 +56,8 @@ static void test_ring_violations(void)
 		bool ends = i != 7;
 
 		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-		fd = stranger_train();
-		stranger_ring(fd, &r, TRUNK_RING);
+		fd = raw_peer_train();
+		raw_peer_ring(fd, &r, TRUNK_RING);
 		row(200 + i, "it has a ring",
 		    side_state(&a) == PORT_STATE_INIT && side_counter(&a, TRUNK_CTR_RINGS) == 1);
 		ring_violation(i, fd, &r);
@@ -67,8 +67,8 @@ static void test_ring_violations(void)
 		close(fd);
 		trunk_ring_destroy(&r);
 		test_run(0);
-		fd = stranger_train();
-		stranger_ring(fd, &r, i % 2 ? TRUNK_RING : 2 * TRUNK_RING);
+		fd = raw_peer_train();
+		raw_peer_ring(fd, &r, i % 2 ? TRUNK_RING : 2 * TRUNK_RING);
 		row(220 + i, "the next one is welcome, with a ring of the right size",
 		    side_state(&a) == (i % 2 ? PORT_STATE_INIT : PORT_STATE_DOWN));
 		trunk_ring_destroy(&r);
@@ -88,9 +88,9 @@ static void test_ring_huge(void)
 	if (huge < 0 || ftruncate(huge, 2 << 20))
 		return; /* the kernel has no hugetlbfs */
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = stranger_train();
+	fd = raw_peer_train();
 	close(trunk_ring_create(&r));
-	stranger_ring_open(fd, TRUNK_RING, (int[]){ huge, r.event }, 2);
+	raw_peer_ring_open(fd, TRUNK_RING, (int[]){ huge, r.event }, 2);
 	ftruncate(huge, 0);
 	trunk_ring_signal(&r);
 	test_run(0);
@@ -150,13 +150,13 @@ static void test_ring_descriptors(void)
 		u32 before;
 
 		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-		fd = stranger_train();
+		fd = raw_peer_train();
 		if (pipe2(p, O_CLOEXEC))
 			abort();
 		before = ring_descriptors();
 		for (n = 0; rows[i].kinds[n]; n++)
 			fds[n] = rows[i].kinds[n] == 'm' ? memfd : rows[i].kinds[n] == 'e' ? r.event : p[0];
-		stranger_ring_open(fd, TRUNK_RING, fds, n);
+		raw_peer_ring_open(fd, TRUNK_RING, fds, n);
 		row(rows[i].n, rows[i].what,
 		    side_counter(&a, TRUNK_CTR_VIOLATIONS) == ends && side_counter(&a, TRUNK_CTR_RINGS) == !ends);
 		close(fd);
@@ -173,7 +173,7 @@ static void test_ring_descriptors(void)
 }
 
 /* Passes @n copies of a descriptor with one byte of a message that never ends. */
-static void stranger_pass(int fd, int what, u32 n)
+static void raw_peer_pass(int fd, int what, u32 n)
 {
 	RIGHTS_CONTROL(control, PASSED_MAX) = { 0 };
 	struct iovec iov = { &(u8){ TRUNK_HELLO }, 1 };
@@ -197,17 +197,17 @@ static void test_descriptors_wait(void)
 	char c;
 
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = stranger_connect();
+	fd = raw_peer_connect();
 	for (i = 0; i < PASSED_THREADS_OWNER; i++) {
 		slow = slow_socket(&peer[i]);
-		stranger_pass(fd, slow, 1); /* which is closed when others are passed */
+		raw_peer_pass(fd, slow, 1); /* which is closed when others are passed */
 		close(slow);
 	}
-	stranger_pass(fd, null, 1);
-	stranger_pass(fd, null, PASSED_MAX);
-	stranger_pass(fd, null, PASSED_MAX);
+	raw_peer_pass(fd, null, 1);
+	raw_peer_pass(fd, null, PASSED_MAX);
+	raw_peer_pass(fd, null, PASSED_MAX);
 	row(368, "some may wait", recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
-	stranger_pass(fd, null, PASSED_MAX);
+	raw_peer_pass(fd, null, PASSED_MAX);
 	passed_stats(&st);
 	row(369, "a peer with more of them is disconnected",
 	    recv(fd, &c, 1, MSG_DONTWAIT) == 0 && side_counter(&a, TRUNK_CTR_VIOLATIONS) == 1 &&
@@ -233,8 +233,8 @@ static void test_ring_wakes(void)
 	int fd;
 
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = stranger_train();
-	stranger_ring(fd, &r, TRUNK_RING);
+	fd = raw_peer_train();
+	raw_peer_ring(fd, &r, TRUNK_RING);
 	for (i = 0; i < 1000; i++) {
 		trunk_ring_signal(&r);
 		test_run(0);
@@ -255,8 +255,8 @@ static void test_ring_wakes(void)
 	trunk_ring_destroy(&r);
 	close(fd);
 	test_run(NSEC_PER_SEC);
-	fd = stranger_train();
-	stranger_ring(fd, &r, TRUNK_RING);
+	fd = raw_peer_train();
+	raw_peer_ring(fd, &r, TRUNK_RING);
 	trunk_ring_signal(&r);
 	row(245, "another one", side_state(&a) == PORT_STATE_INIT);
 	close(fd);

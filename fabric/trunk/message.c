@@ -226,7 +226,7 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
 	if (be16_to_cpu(h.version) != TRUNK_VERSION)
 		return trunk_message_refuse(c, number, TRUNK_BAD_VERSION);
-	if (!hello_names_port(&h) || (t && !t->s.greeted))
+	if (!hello_names_port(&h) || (t && !t->s.hello_begun))
 		return trunk_message_refuse(c, number, TRUNK_BAD_HELLO);
 	if (!t)
 		return on_hello_listener(c, number, &h);

@@ -31,16 +31,16 @@ static void test_key(void)
 }
 
 /* Sends a hello, whose connection stays open. */
-static int stranger_greet(const struct trunk_hello *h)
+static int raw_peer_greet(const struct trunk_hello *h)
 {
-	int fd = stranger_connect();
+	int fd = raw_peer_connect();
 
-	stranger_send(fd, TRUNK_HELLO, 0, h, sizeof(*h));
+	raw_peer_send(fd, TRUNK_HELLO, 0, h, sizeof(*h));
 	return fd;
 }
 
 /* Has the peer that closed @fd sent this refusal as its last message? */
-static bool stranger_was_refused(int fd, enum trunk_refusal why)
+static bool raw_peer_was_refused(int fd, enum trunk_refusal why)
 {
 	struct {
 		struct trunk_head head;
@@ -57,7 +57,7 @@ static bool stranger_was_refused(int fd, enum trunk_refusal why)
 }
 
 /* Proves the key by the HMAC of @h and the listener's hello. False: there was none. */
-static bool stranger_prove(int fd, const struct trunk_hello *h, const char *key)
+static bool raw_peer_prove(int fd, const struct trunk_hello *h, const char *key)
 {
 	u8 m[sizeof(struct trunk_head) + sizeof(struct trunk_hello)], mac[TRUNK_MAC_SIZE];
 	struct hmac_sha256_ctx ctx;
@@ -73,7 +73,7 @@ static bool stranger_prove(int fd, const struct trunk_hello *h, const char *key)
 #else
 	hmac_sha256_digest(&ctx, sizeof(mac), mac);
 #endif
-	stranger_send(fd, TRUNK_AUTH, 0, mac, sizeof(mac));
+	raw_peer_send(fd, TRUNK_AUTH, 0, mac, sizeof(mac));
 	return true;
 }
 
@@ -81,47 +81,47 @@ static bool stranger_prove(int fd, const struct trunk_hello *h, const char *key)
 static void test_comes_back(int fd[2], const char *key)
 {
 	u64 busy = side_counter(&a, TRUNK_CTR_REFUSED_BUSY), refused = side_counter(&a, TRUNK_CTR_REFUSED_KEY);
-	struct trunk_hello h = stranger_hello(), other = h;
+	struct trunk_hello h = raw_peer_hello(), other = h;
 	struct trunk_conn *old = a.set->trunks[0].conn;
 	u8 wrong[TRUNK_MAC_SIZE] = { 0 };
 	int late, f;
 
-	f = stranger_connect();
+	f = raw_peer_connect();
 	other.guid = cpu_to_be64(PEER_GUID + 0x1000);
-	stranger_send(f, TRUNK_HELLO, 0, &other, sizeof(other));
+	raw_peer_send(f, TRUNK_HELLO, 0, &other, sizeof(other));
 	close(f);
 	row(318, "another peer is refused at once", side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == busy + 1);
-	f = stranger_greet(&h);
-	stranger_send(f, TRUNK_AUTH, 0, wrong, sizeof(wrong));
+	f = raw_peer_greet(&h);
+	raw_peer_send(f, TRUNK_AUTH, 0, wrong, sizeof(wrong));
 	close(f);
 	row(319, "with a wrong key it has no effect",
 	    side_counter(&a, TRUNK_CTR_REFUSED_KEY) == refused + 1 && a.set->trunks[0].conn == old &&
 		    !side_counter(&a, TRUNK_CTR_LOST));
 	close(fd[1]);
-	fd[1] = stranger_greet(&h);
-	late = stranger_greet(&h);
+	fd[1] = raw_peer_greet(&h);
+	late = raw_peer_greet(&h);
 	row(320, "its hello alone neither", a.set->trunks[0].conn == old && !side_counter(&a, TRUNK_CTR_LOST));
 	row(321, "the first one with the key replaces the silent one",
-	    stranger_prove(fd[1], &h, key) && a.set->trunks[0].conn && a.set->trunks[0].conn != old &&
+	    raw_peer_prove(fd[1], &h, key) && a.set->trunks[0].conn && a.set->trunks[0].conn != old &&
 		    side_counter(&a, TRUNK_CTR_CONNECTED) == 2 && side_counter(&a, TRUNK_CTR_LOST) == 1);
 	row(322, "a second one comes too late",
-	    stranger_prove(late, &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 2 &&
+	    raw_peer_prove(late, &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 2 &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == busy + 2);
 	close(late);
-	late = stranger_greet(&h);
+	late = raw_peer_greet(&h);
 	row(323, "and so does another hello while the new one is heard",
 	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == busy + 3 && side_counter(&a, TRUNK_CTR_LOST) == 1);
 	close(late);
 	close(fd[0]);
 	fd[0] = fd[1];
-	fd[1] = stranger_connect();
+	fd[1] = raw_peer_connect();
 }
 
 /* Peers that do not prove the key keep nobody out who does. */
 static void test_unproved(void)
 {
 	static const char key[] = "a key of both sides";
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	char path[64], options[80], rest[400];
 	u8 wrong[TRUNK_MAC_SIZE] = { 0 };
 	int fd[64], right[2];
@@ -131,25 +131,25 @@ static void test_unproved(void)
 	snprintf(options, sizeof(options), "key %s", path);
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", options);
 	for (i = 0; i < 2; i++)
-		right[i] = stranger_greet(&h);
+		right[i] = raw_peer_greet(&h);
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
-		fd[i] = stranger_greet(&h);
+		fd[i] = raw_peer_greet(&h);
 	row(310, "none of them has the trunk",
 	    !a.set->trunks[0].conn && !side_counter(&a, TRUNK_CTR_REFUSED_BUSY) &&
 		    a.set->listeners[0].nunknown == ARRAY_SIZE(fd) + 2);
-	stranger_send(fd[2], TRUNK_HELLO, 0, &h, sizeof(h));
+	raw_peer_send(fd[2], TRUNK_HELLO, 0, &h, sizeof(h));
 	row(311, "a second hello for a link number is refused",
 	    !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 1);
 	for (i = 3; i < 10; i++)
-		stranger_send(fd[i], TRUNK_AUTH, 0, wrong, sizeof(wrong));
+		raw_peer_send(fd[i], TRUNK_AUTH, 0, wrong, sizeof(wrong));
 	row(312, "so are wrong keys", side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 8);
 	row(313, "the one with the key gets it, whose hello was the first of all",
-	    stranger_prove(right[0], &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 1 && a.set->trunks[0].conn);
+	    raw_peer_prove(right[0], &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 1 && a.set->trunks[0].conn);
 	row(314, "a second one comes too late",
-	    stranger_prove(right[1], &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 1 &&
+	    raw_peer_prove(right[1], &h, key) && side_counter(&a, TRUNK_CTR_CONNECTED) == 1 &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 1);
 	close(fd[0]);
-	fd[0] = stranger_greet(&h);
+	fd[0] = raw_peer_greet(&h);
 	row(315, "another hello does not disturb it",
 	    a.set->trunks[0].conn && !side_counter(&a, TRUNK_CTR_LOST) &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 2);
@@ -157,12 +157,12 @@ static void test_unproved(void)
 	row(316, "those that prove nothing have to go",
 	    !a.set->listeners[0].nunknown && list_empty(&a.set->trunks[0].requests) &&
 		    side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 8 + ARRAY_SIZE(fd) - 9);
-	row(324, "with an answer", stranger_was_refused(fd[20], TRUNK_BAD_KEY));
+	row(324, "with an answer", raw_peer_was_refused(fd[20], TRUNK_BAD_KEY));
 	test_comes_back(right, key);
 	close(right[0]);
 	for (i = 0; i < ARRAY_SIZE(fd) / 2; i++) {
 		close(fd[i]);
-		fd[i] = stranger_greet(&h);
+		fd[i] = raw_peer_greet(&h);
 	}
 	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", options);
 	test_run(NSEC_PER_SEC);
@@ -194,7 +194,7 @@ static int tcp_connect(const char *from, const char *to)
 /* More connections of one source than a listener has without a trunk: they replace each other. */
 static void test_sources(void)
 {
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	static int fd[2 * TRUNK_UNKNOWN];
 	char to[32], address[40];
 	int quiet;
@@ -207,7 +207,7 @@ static void test_sources(void)
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
 		fd[i] = tcp_connect("127.0.0.3", to);
 	row(325, "they replace each other", a.set->listeners[0].nunknown == TRUNK_UNKNOWN);
-	stranger_send(quiet, TRUNK_HELLO, 0, &h, sizeof(h));
+	raw_peer_send(quiet, TRUNK_HELLO, 0, &h, sizeof(h));
 	row(326, "and not that of another source", side_counter(&a, TRUNK_CTR_CONNECTED) == 1);
 	close(quiet);
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
@@ -232,12 +232,12 @@ static void test_peer(void)
 	trunk_stop();
 }
 
-/* A stranger listens, and responds with a hello of port 0. */
+/* A raw peer listens, and responds with a hello of port 0. */
 static void test_listener_hello(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
 	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) || listen(l, 1))
@@ -247,7 +247,7 @@ static void test_listener_hello(void)
 	fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 	h.guid = cpu_to_be64(OWN_GUID);
 	h.port = 0;
-	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	raw_peer_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 	row(292, "a listener with port 0",
 	    side_counter(&b, TRUNK_CTR_REFUSED_HELLO) == 1 && !side_counter(&b, TRUNK_CTR_CONNECTED));
 	close(fd);
@@ -258,12 +258,12 @@ static void test_listener_hello(void)
 	test_loop = NULL;
 }
 
-/* A stranger listens, accepts a trunk, and closes its connection at once. */
+/* A raw peer listens, accepts a trunk, and closes its connection at once. */
 static void test_listener_closes(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	u32 i, n;
 
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
@@ -276,7 +276,7 @@ static void test_listener_closes(void)
 		fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			continue;
-		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		raw_peer_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 		close(fd);
 		n++;
 	}
@@ -321,7 +321,7 @@ static void test_connect_expires(void)
 	test_loop = NULL;
 }
 
-/* A stranger trains the link, and connects again and again. */
+/* A raw peer trains the link, and connects again and again. */
 static void test_connects_again(void)
 {
 	u64 *downs, before;
@@ -330,7 +330,7 @@ static void test_connects_again(void)
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
 	downs = &side_port(&a)->ctr[FABRIC_CTR_LINK_DOWNED];
 	for (i = 0; i < 2 * TRUNK_CHANGES; i++)
-		close(stranger_train());
+		close(raw_peer_train());
 	test_run(0);
 	row(350, "the link changes a limited number of times",
 	    side_counter(&a, TRUNK_CTR_CONNECTED) >= TRUNK_CHANGES / 2 &&
@@ -338,7 +338,7 @@ static void test_connects_again(void)
 		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) > TRUNK_CHANGES / 2);
 	before = side_counter(&a, TRUNK_CTR_CONNECTED);
 	test_run(NSEC_PER_SEC);
-	i = (u32)stranger_train();
+	i = (u32)raw_peer_train();
 	row(351, "and again in the next second",
 	    side_state(&a) == PORT_STATE_INIT && side_counter(&a, TRUNK_CTR_CONNECTED) == before + 1);
 	close((int)i);
@@ -382,43 +382,43 @@ static void test_hello(void)
 
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		int f = stranger_connect();
+		int f = raw_peer_connect();
 
 		before = side_counter(&a, rows[i].counts);
-		h = stranger_hello();
+		h = raw_peer_hello();
 		memcpy(m, &h, sizeof(h));
 		m[rows[i].at] = rows[i].value;
-		stranger_send(f, rows[i].type, 0, m, rows[i].len);
+		raw_peer_send(f, rows[i].type, 0, m, rows[i].len);
 		test_run(0);
 		row(rows[i].n, rows[i].what,
 		    side_counter(&a, rows[i].counts) == before + 1 && side_state(&a) == PORT_STATE_DOWN);
 		close(f);
 	}
-	h = stranger_hello();
+	h = raw_peer_hello();
 	h.guid = cpu_to_be64(0x0002c90300000020ull); /* of h1 */
-	fd[0] = stranger_connect();
-	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	fd[0] = raw_peer_connect();
+	raw_peer_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
 	row(110, "a GUID that a node here has", side_counter(&a, TRUNK_CTR_REFUSED_PORT) == 3);
 	close(fd[0]);
 	before = side_counter(&a, TRUNK_CTR_REFUSED_HELLO);
 	h.guid = 0;
-	fd[0] = stranger_connect();
-	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	fd[0] = raw_peer_connect();
+	raw_peer_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
 	row(291, "no GUID", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == before + 1);
 	close(fd[0]);
 	for (i = 0; i < ARRAY_SIZE(fd); i++) {
-		fd[i] = stranger_connect();
+		fd[i] = raw_peer_connect();
 		test_run(0);
 	}
 	row(111, "silent ones replace each other",
 	    recv(fd[3], &c, 1, MSG_DONTWAIT) == 0 && recv(fd[4], &c, 1, MSG_DONTWAIT) < 0);
 	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC);
-	row(112, "and have to go, with an answer", stranger_was_refused(fd[4], TRUNK_BAD_HELLO));
+	row(112, "and have to go, with an answer", raw_peer_was_refused(fd[4], TRUNK_BAD_HELLO));
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);
-	fd[0] = stranger_train();
+	fd[0] = raw_peer_train();
 	row(113, "a right one is let in after them", side_state(&a) == PORT_STATE_INIT);
-	fd[1] = stranger_train();
+	fd[1] = raw_peer_train();
 	row(114, "a second one is not",
 	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 1 && side_state(&a) == PORT_STATE_INIT);
 	a.set->trunks[0].conn->heard -= 2 * TRUNK_SILENCE;
@@ -435,15 +435,15 @@ static void test_hello(void)
 	test_loop = NULL;
 }
 
-static void stranger_flow(int fd, u8 vl, u16 free, u32 abr)
+static void raw_peer_flow(int fd, u8 vl, u16 free, u32 abr)
 {
 	struct trunk_flow m = { .vl = vl, .free = cpu_to_be16(free), .abr = cpu_to_be32(abr) };
 
-	stranger_send(fd, TRUNK_FLOW, 0, &m, sizeof(m));
+	raw_peer_send(fd, TRUNK_FLOW, 0, &m, sizeof(m));
 }
 
 /* Sends @n packets of one block each in one call, before the daemon can send credits. */
-static void stranger_packets(int fd, u8 vl, u32 n)
+static void raw_peer_packets(int fd, u8 vl, u32 n)
 {
 	struct wire_packet *p = test_packet(3, 1, 0, 0, 1, 0xffff);
 	struct trunk_head h = { .type = TRUNK_PACKET, .len = cpu_to_be16(p->hdr_len) };
@@ -473,50 +473,50 @@ static void test_violations(void)
 		int fd;
 
 		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-		fd = stranger_train();
+		fd = raw_peer_train();
 		row(120 + (int)i, "it trains first", side_state(&a) == PORT_STATE_INIT);
 		switch (i) {
 		case 0:
-			stranger_flow(fd, 15, 4096, 0);
+			raw_peer_flow(fd, 15, 4096, 0);
 			break;
 		case 1:
-			stranger_flow(fd, 0, FABRIC_REMOTE_BLOCKS + 1, 0);
+			raw_peer_flow(fd, 0, FABRIC_REMOTE_BLOCKS + 1, 0);
 			break;
 		case 2:
-			stranger_flow(fd, 0, 4096, 1);
+			raw_peer_flow(fd, 0, 4096, 1);
 			break; /* nothing was sent */
 		case 3:
-			stranger_send(fd, TRUNK_FLOW, 0, bytes, 12);
+			raw_peer_send(fd, TRUNK_FLOW, 0, bytes, 12);
 			break;
 		case 4:
-			stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+			raw_peer_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 			break;
 		case 5:
 			a.set->trunks[0].s.fccl[3] = 100; /* as if the peer had no more credits */
-			stranger_packets(fd, 3, 101);
+			raw_peer_packets(fd, 3, 101);
 			break;
 		case 6:
-			stranger_send(fd, TRUNK_PACKET, 0, bytes, 8);
+			raw_peer_send(fd, TRUNK_PACKET, 0, bytes, 8);
 			break; /* malformed, which a link may do */
 		case 7:
-			stranger_send(fd, TRUNK_PACKET, WIRE_PKT_EBP, bytes, 300);
+			raw_peer_send(fd, TRUNK_PACKET, WIRE_PKT_EBP, bytes, 300);
 			break;
 		case 8:
-			stranger_send(fd, TRUNK_HELLO, 0, bytes, sizeof(struct trunk_hello));
+			raw_peer_send(fd, TRUNK_HELLO, 0, bytes, sizeof(struct trunk_hello));
 			break;
 		case 9:
-			stranger_send(fd, 0, 0, bytes, 0);
+			raw_peer_send(fd, 0, 0, bytes, 0);
 			break;
 		case 10:
-			stranger_send(fd, TRUNK_PACKET, 0, bytes, 0);
+			raw_peer_send(fd, TRUNK_PACKET, 0, bytes, 0);
 			break;
 		case 11:
-			stranger_send(fd, TRUNK_AUTH, 0, bytes, TRUNK_MAC_SIZE);
+			raw_peer_send(fd, TRUNK_AUTH, 0, bytes, TRUNK_MAC_SIZE);
 			break;
 		case 12:
 			l = (struct trunk_link){ .epoch = cpu_to_be32(1), .flags = TRUNK_LINK_CABLE };
 			for (k = 0; k <= TRUNK_CHANGES; k++)
-				stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+				raw_peer_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 			break;
 		}
 		test_run(0);
@@ -529,7 +529,7 @@ static void test_violations(void)
 		if (i == 12)
 			test_run(NSEC_PER_SEC);
 		row(160 + (int)i, "the next one is welcome",
-		    (fd = stranger_train(), side_state(&a) == PORT_STATE_INIT));
+		    (fd = raw_peer_train(), side_state(&a) == PORT_STATE_INIT));
 		if (i == 5)
 			row(180, "the overrun is counted",
 			    fabric_port_counter(side_port(&a), FABRIC_CTR_OVERRUN_ERRORS) == 1);
@@ -542,7 +542,7 @@ static void test_violations(void)
 
 static void test_too_long(void)
 {
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	static u8 m[60000];
 	char path[100], options[120];
 	int fd, i;
@@ -552,10 +552,10 @@ static void test_too_long(void)
 	for (i = 0; i < 2; i++) {
 		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", i ? options : "");
 		h.peer_port = i ? 0 : 3;
-		fd = stranger_connect();
-		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		fd = raw_peer_connect();
+		raw_peer_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 		row(280 + i, "the connection is open", a.set->listeners[0].nunknown == 1);
-		stranger_send(fd, TRUNK_PACKET, 0, m, sizeof(m));
+		raw_peer_send(fd, TRUNK_PACKET, 0, m, sizeof(m));
 		row(282 + i, "too long a message ends it", !a.set->listeners[0].nunknown && !a.set->trunks[0].conn);
 		close(fd);
 		side_stop(&a);

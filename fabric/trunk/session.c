@@ -17,12 +17,12 @@ static void session_greet(struct trunk_conn *c)
 	struct trunk *t;
 
 	list_for_each (t, &c->connector->trunks, sibling) {
-		if (!c->nready && c->ngreeted >= TRUNK_REQUESTS)
+		if (!c->nready && c->nhello >= TRUNK_REQUESTS)
 			return;
-		if (t->conn != c || t->s.greeted)
+		if (t->conn != c || t->s.hello_begun)
 			continue;
-		t->s.greeted = t->s.send_hello = true;
-		c->ngreeted++;
+		t->s.hello_begun = t->s.send_hello = true;
+		c->nhello++;
 		trunk_session_flush_later(t);
 	}
 }
@@ -89,7 +89,7 @@ void trunk_session_close(struct trunk *t)
 	list_del(&t->s.active);
 	trunk_number_remove(c, t->s.number);
 	c->nready -= ready;
-	c->ngreeted -= t->s.greeted && !ready;
+	c->nhello -= t->s.hello_begun && !ready;
 	if (!--c->nopen && c->listener) {
 		list_add(&c->listener->unknown, &c->link);
 		c->listener->nunknown++;
@@ -125,7 +125,7 @@ void trunk_session_ready(struct trunk *t)
 	if (c->connector) {
 		if (!c->connector->since)
 			c->connector->since = loop_now(t->set->loop).ns;
-		c->ngreeted--;
+		c->nhello--;
 		session_greet(c);
 	}
 	trunk_count_changes(t, 1);

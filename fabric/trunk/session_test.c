@@ -140,7 +140,7 @@ static void test_shared_many(void)
 	unlink(other);
 }
 
-static void stranger_send_link(int fd, u8 type, u32 number, const void *body, u32 len)
+static void raw_peer_send_link(int fd, u8 type, u32 number, const void *body, u32 len)
 {
 	struct trunk_head h = { .type = type, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(number) };
 	u8 m[sizeof(h) + TRUNK_MSG_MAX];
@@ -151,11 +151,11 @@ static void stranger_send_link(int fd, u8 type, u32 number, const void *body, u3
 		test_run(0);
 }
 
-/* A stranger asks for all trunks of a listener, and for more. */
+/* A raw peer asks for all trunks of a listener, and for more. */
 static void test_requests(void)
 {
 	const u32 n = TRUNK_REQUESTS + 4;
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	static char more[MANY_MAX];
 	char key[64], options[80];
 	struct trunk_conn *c;
@@ -166,13 +166,13 @@ static void test_requests(void)
 	snprintf(options, sizeof(options), "key %s", key);
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen",
 		   with_many(more, "leaf1", "listen", NULL, n, options, options));
-	fd = stranger_connect();
-	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS - 1, &h, sizeof(h));
+	fd = raw_peer_connect();
+	raw_peer_send_link(fd, TRUNK_HELLO, TRUNK_LINKS - 1, &h, sizeof(h));
 	c = list_first(&a.set->listeners[0].unknown, struct trunk_conn, link);
 	row(290, "memory for one link number, however large",
 	    a.set->listeners[0].nunknown == 1 && c->nlinks == 1 && c->links_max == 1);
 	for (i = 0; i < n; i++)
-		stranger_send_link(fd, TRUNK_HELLO, i, &h, sizeof(h));
+		raw_peer_send_link(fd, TRUNK_HELLO, i, &h, sizeof(h));
 	row(291, "a limited number of requests",
 	    c->nlinks == TRUNK_REQUESTS && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == n + 1 - TRUNK_REQUESTS);
 	for (i = 0; i <= n; i++)
@@ -188,8 +188,8 @@ static void test_requests(void)
 	unlink(key);
 
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = stranger_connect();
-	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS - 1, &h, sizeof(h));
+	fd = raw_peer_connect();
+	raw_peer_send_link(fd, TRUNK_HELLO, TRUNK_LINKS - 1, &h, sizeof(h));
 	row(294, "the same without a key", a.set->trunks[0].conn && a.set->trunks[0].conn->links_max == 1);
 	close(fd);
 	side_stop(&a);
@@ -197,7 +197,7 @@ static void test_requests(void)
 	test_loop = NULL;
 }
 
-/* Link numbers of a stranger who has trained link 0. */
+/* Link numbers of a raw peer that has trained link 0. */
 static void test_link_numbers(void)
 {
 	static const struct {
@@ -215,14 +215,14 @@ static void test_link_numbers(void)
 		{ 263, "credits of one", TRUNK_FLOW, ~0u, 8, TRUNK_CTR_VIOLATIONS, true },
 		{ 264, "a MAC of one", TRUNK_AUTH, 1, 32, TRUNK_CTR_VIOLATIONS, true },
 	};
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	u32 i, k;
 	int fd;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-		fd = stranger_train();
-		stranger_send_link(fd, rows[i].type, rows[i].number, &h, rows[i].len);
+		fd = raw_peer_train();
+		raw_peer_send_link(fd, rows[i].type, rows[i].number, &h, rows[i].len);
 		row(rows[i].n, rows[i].what,
 		    side_counter(&a, rows[i].counts) == 1 &&
 			    side_state(&a) == (rows[i].ends ? PORT_STATE_DOWN : PORT_STATE_INIT));
@@ -232,22 +232,22 @@ static void test_link_numbers(void)
 		test_loop = NULL;
 	}
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = stranger_connect();
-	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS, &h, sizeof(h));
+	fd = raw_peer_connect();
+	raw_peer_send_link(fd, TRUNK_HELLO, TRUNK_LINKS, &h, sizeof(h));
 	row(265, "a number out of range", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == 1 && !a.set->trunks[0].conn);
 	close(fd);
-	fd = stranger_train();
+	fd = raw_peer_train();
 	for (k = 0; k < 2 * TRUNK_TAIL_MAX / (sizeof(struct trunk_head) + sizeof(struct trunk_refuse)); k++)
-		stranger_send_link(fd, TRUNK_HELLO, k + 1, &h, sizeof(h));
+		raw_peer_send_link(fd, TRUNK_HELLO, k + 1, &h, sizeof(h));
 	row(266, "many refused hellos",
 	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == k && side_state(&a) == PORT_STATE_INIT);
 	h.peer_port = 3;
 	close(fd);
-	fd = stranger_connect();
-	stranger_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	fd = raw_peer_connect();
+	raw_peer_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 	test_run(TRUNK_REFUSED_TIME + NSEC_PER_SEC / 2);
 	h.peer_port = 0;
-	stranger_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	raw_peer_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 	row(267, "a connection without a trunk is closed soon",
 	    side_state(&a) == PORT_STATE_DOWN && !a.set->listeners[0].nunknown);
 	close(fd);

@@ -13,7 +13,7 @@ static void to_ring(int fd, const u8 *data, size_t size, bool wild)
 {
 	struct trunk_ring r;
 
-	stranger_ring(fd, &r, TRUNK_RING);
+	raw_peer_ring(fd, &r, TRUNK_RING);
 	while (size) {
 		size_t n = min(size, (size_t)1 + data[0] * 16u);
 		bool bad = false;
@@ -46,7 +46,7 @@ static void to_socket(int fd, const u8 *data, size_t size)
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	u32 live = wire_packet_live();
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	char key[64], options[80];
 	struct side s;
 	char rest[4096];
@@ -60,9 +60,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	snprintf(options, sizeof(options), "key %s", key);
 	side_start(&s, "leafs 1 hosts 2", "leaf1", "listen", *data & 16 ? options : "");
 	unlink(key);
-	fd = *data & 25 ? stranger_connect() : stranger_train();
+	fd = *data & 25 ? raw_peer_connect() : raw_peer_train();
 	if (*data & 16)
-		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		raw_peer_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 	if (*data & 2 && !(*data & 24))
 		to_ring(fd, data + 1, size - 1, *data & 4);
 	else

@@ -348,7 +348,7 @@ static void test_many_swaps(void)
 /* Messages that arrive for a trunk that has been suspended, or suspended and resumed, while they were in flight. */
 static void test_suspended_in_a_handshake(void)
 {
-	struct trunk_hello hello = stranger_hello();
+	struct trunk_hello hello = raw_peer_hello();
 	struct fabric_remote *r;
 	struct trunk_conn *c;
 	u32 number;
@@ -381,7 +381,7 @@ static void test_suspended_in_a_handshake(void)
 /* A trunk is suspended while a peer, whose end of the cable is so already, has not proved the key. */
 static void test_suspended_with_a_request(void)
 {
-	struct trunk_hello h = stranger_hello();
+	struct trunk_hello h = raw_peer_hello();
 	struct {
 		struct trunk_head head;
 		struct trunk_hello body;
@@ -403,8 +403,8 @@ static void test_suspended_with_a_request(void)
 	h.flags = TRUNK_HELLO_SUSPENDED;
 	side_stop(&side[1]);
 	test_run(0);
-	fd = stranger_connect_to(t->address);
-	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	fd = raw_peer_connect_to(t->address);
+	raw_peer_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 	row(88, "a request", !list_empty(&t->requests));
 	arm(0, "spine1:2 swap with=h1");
 	test_run(0);

@@ -126,7 +126,7 @@ static void test_keys(void)
 }
 
 /* A peer's own TLS, with @psk as the key of @identity. */
-struct stranger {
+struct raw_peer {
 	gnutls_session_t session;
 	gnutls_psk_client_credentials_t psk;
 	int fd;
@@ -134,9 +134,9 @@ struct stranger {
 
 #define TLS13 "NONE:+VERS-TLS1.3:+AEAD:+AES-128-GCM:+GROUP-X25519:+SIGN-ALL:+COMP-NULL:"
 
-static struct stranger stranger_create(const char *priority, const char *identity, const u8 psk[TRUNK_TLS_PSK])
+static struct raw_peer raw_peer_create(const char *priority, const char *identity, const u8 psk[TRUNK_TLS_PSK])
 {
-	struct stranger s = { .fd = stranger_connect() };
+	struct raw_peer s = { .fd = raw_peer_connect() };
 	gnutls_datum_t raw = { (u8 *)psk, TRUNK_TLS_PSK };
 
 	gnutls_init(&s.session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL);
@@ -148,7 +148,7 @@ static struct stranger stranger_create(const char *priority, const char *identit
 	return s;
 }
 
-static void stranger_destroy(struct stranger *s)
+static void raw_peer_destroy(struct raw_peer *s)
 {
 	gnutls_deinit(s->session);
 	gnutls_psk_free_client_credentials(s->psk);
@@ -157,7 +157,7 @@ static void stranger_destroy(struct stranger *s)
 	test_run(0);
 }
 
-static bool stranger_handshake(struct stranger *s)
+static bool raw_peer_handshake(struct raw_peer *s)
 {
 	int error = GNUTLS_E_AGAIN, i;
 
@@ -168,7 +168,7 @@ static bool stranger_handshake(struct stranger *s)
 	return !error;
 }
 
-static void stranger_write(struct stranger *s, u8 type, const void *body, u32 len)
+static void raw_peer_write(struct raw_peer *s, u8 type, const void *body, u32 len)
 {
 	struct trunk_head h = { .type = type, .len = cpu_to_be16((u16)len) };
 	u8 m[sizeof(h) + 512];
@@ -180,11 +180,11 @@ static void stranger_write(struct stranger *s, u8 type, const void *body, u32 le
 }
 
 /* The listener's trunk has the key; it is that of the fabric's own trunk. */
-static struct stranger stranger_right(const char *priority)
+static struct raw_peer raw_peer_right(const char *priority)
 {
 	const struct trunk_tls_key *k = &a.set->trunks[0].tls_key;
 
-	return stranger_create(priority, k->identity, k->psk);
+	return raw_peer_create(priority, k->identity, k->psk);
 }
 
 static void test_handshakes(void)
@@ -213,16 +213,16 @@ static void test_handshakes(void)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct trunk_tls_key *k = &a.set->trunks[0].tls_key;
 		u64 before = refused(&a), counted = side_counter(&a, rows[i].counts);
-		struct stranger s = stranger_create(rows[i].priority, rows[i].right_identity ? k->identity : "nobody",
+		struct raw_peer s = raw_peer_create(rows[i].priority, rows[i].right_identity ? k->identity : "nobody",
 						    rows[i].right_psk ? k->psk : psk);
-		bool done = stranger_handshake(&s);
+		bool done = raw_peer_handshake(&s);
 
 		row(rows[i].n, rows[i].what,
 		    rows[i].accepted ? done && refused(&a) == before
 				     : refused(&a) == before + 1 && side_counter(&a, rows[i].counts) == counted + 1);
 		row(rows[i].n + 10, "TLS 1.3, whatever is offered",
 		    !done || gnutls_protocol_get_version(s.session) == GNUTLS_TLS1_3);
-		stranger_destroy(&s);
+		raw_peer_destroy(&s);
 	}
 	side_stop(&a);
 	loop_destroy(test_loop);
@@ -366,16 +366,16 @@ static void test_hostile(void)
 	static u8 many[TRUNK_TLS_HANDSHAKE + 1000] = { TRUNK_TLS_CLIENT, 3, 1, 0x40, 0 };
 	static const u8 stall[] = { TRUNK_TLS_CLIENT, 3, 1, 2, 0, 1, 0, 1 };
 	struct trunk_conn *c;
-	struct stranger s;
+	struct raw_peer s;
 	int fd, idle;
 
 	test_tls = true;
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	close(stranger_connect());
+	close(raw_peer_connect());
 	test_run(0);
 	row(100, "one that only connects is not counted", !refused(&a));
-	idle = stranger_connect();
-	fd = stranger_connect();
+	idle = raw_peer_connect();
+	fd = raw_peer_connect();
 	send(fd, stall, sizeof(stall), MSG_NOSIGNAL);
 	test_run(TRUNK_HELLO_TIME - NSEC_PER_SEC);
 	row(101, "a handshake may take its time", !refused(&a));
@@ -383,7 +383,7 @@ static void test_hostile(void)
 	row(102, "but not more", side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 2 && refused(&a) == 2);
 	close(fd);
 	close(idle);
-	fd = stranger_connect();
+	fd = raw_peer_connect();
 	send(fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
 	test_run(0);
 	row(103, "no TLS", side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 3 && refused(&a) == 3);
@@ -391,51 +391,51 @@ static void test_hostile(void)
 	many[5] = 1; /* ClientHello, of 16380 bytes, which do not come */
 	many[7] = 0x3f;
 	many[8] = 0xfc;
-	fd = stranger_connect();
+	fd = raw_peer_connect();
 	send(fd, many, sizeof(many), MSG_NOSIGNAL);
 	test_run(0);
 	row(104, "too many bytes", side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 4 && refused(&a) == 4);
 	close(fd);
-	s = stranger_right(TLS13 "+ECDHE-PSK");
+	s = raw_peer_right(TLS13 "+ECDHE-PSK");
 	gnutls_handshake(s.session);
 	shutdown(s.fd, SHUT_RDWR);
 	test_run(0);
 	row(108, "one that closed before it was read is not counted: the listener was too slow", refused(&a) == 4);
-	stranger_destroy(&s);
-	s = stranger_right(TLS13 "+ECDHE-PSK");
+	raw_peer_destroy(&s);
+	s = raw_peer_right(TLS13 "+ECDHE-PSK");
 	gnutls_handshake(s.session);
 	test_run(0);
 	shutdown(s.fd, SHUT_RDWR);
 	test_run(0);
 	row(105, "one that closes within the handshake", side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 5);
-	stranger_destroy(&s);
-	s = stranger_right(TLS13 "+ECDHE-PSK");
+	raw_peer_destroy(&s);
+	s = raw_peer_right(TLS13 "+ECDHE-PSK");
 	gnutls_handshake(s.session);
 	test_run(0);
 	c = list_first(&a.set->listeners[0].unknown, struct trunk_conn, link);
 	test_run_late(&c->timer);
 	row(109, "a listener that was stopped meanwhile waits for the rest",
-	    stranger_handshake(&s) && side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 5);
-	stranger_destroy(&s);
+	    raw_peer_handshake(&s) && side_counter(&a, TRUNK_CTR_REFUSED_TLS) == 5);
+	raw_peer_destroy(&s);
 	test_run(0);
-	s = stranger_right(TLS13 "+ECDHE-PSK");
-	row(106, "the right one is let in after them", stranger_handshake(&s));
+	s = raw_peer_right(TLS13 "+ECDHE-PSK");
+	row(106, "the right one is let in after them", raw_peer_handshake(&s));
 	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC);
 	row(107, "it has to say hello in time", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == 1 && refused(&a) == 6);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 	side_stop(&a);
 	loop_destroy(test_loop);
 	test_loop = NULL;
 }
 
 /* After the handshake and the hello of a trunk, whose HMAC is wrong, or whose listener has no other. */
-static struct stranger stranger_hellos(void)
+static struct raw_peer raw_peer_hellos(void)
 {
-	struct stranger s = stranger_right(TLS13 "+ECDHE-PSK");
-	struct trunk_hello h = stranger_hello();
+	struct raw_peer s = raw_peer_right(TLS13 "+ECDHE-PSK");
+	struct trunk_hello h = raw_peer_hello();
 
-	row(110, "handshake", stranger_handshake(&s));
-	stranger_write(&s, TRUNK_HELLO, &h, sizeof(h));
+	row(110, "handshake", raw_peer_handshake(&s));
+	raw_peer_write(&s, TRUNK_HELLO, &h, sizeof(h));
 	return s;
 }
 
@@ -448,26 +448,26 @@ static void test_established(void)
 				.speed = LINK_SPEED_QDR,
 				.speed_ext = LINK_SPEED_EXT_DISABLE };
 	u8 mac[TRUNK_MAC_SIZE] = { 0 }, got[1000];
-	struct stranger s;
+	struct raw_peer s;
 	int i, n, keys = 0;
 
 	test_tls = true;
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
-	s = stranger_hellos();
-	stranger_write(&s, TRUNK_AUTH, mac, sizeof(mac));
+	s = raw_peer_hellos();
+	raw_peer_write(&s, TRUNK_AUTH, mac, sizeof(mac));
 	row(111, "the key of TLS does not replace the HMAC",
 	    side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 1 && refused(&a) == 1);
 	test_run(2 * TRUNK_REFUSED_TIME); /* until the listener closes the connection */
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 	free(a.set->trunks[0].key);
 	a.set->trunks[0].key = NULL; /* from now on it does */
 
-	s = stranger_hellos();
-	stranger_write(&s, TRUNK_LINK, &l, sizeof(l));
+	s = raw_peer_hellos();
+	raw_peer_write(&s, TRUNK_LINK, &l, sizeof(l));
 	row(112, "it trains", side_state(&a) == PORT_STATE_INIT);
 	for (i = 0; i < 3; i++) { /* GnuTLS accepts 8 in a second */
 		keys += !gnutls_session_key_update(s.session, GNUTLS_KU_PEER);
-		stranger_write(&s, TRUNK_KEEPALIVE, "", 0);
+		raw_peer_write(&s, TRUNK_KEEPALIVE, "", 0);
 	}
 	fabric_link_unplug(side_port(&a));
 	test_run(0);
@@ -482,43 +482,43 @@ static void test_established(void)
 	row(114, "without close_notify: counted",
 	    side_state(&a) == PORT_STATE_DOWN && side_counter(&a, TRUNK_CTR_TRUNCATED) == 1 &&
 		    side_counter(&a, TRUNK_CTR_LOST) == 1);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 
-	s = stranger_hellos();
-	stranger_write(&s, TRUNK_LINK, &l, sizeof(l));
+	s = raw_peer_hellos();
+	raw_peer_write(&s, TRUNK_LINK, &l, sizeof(l));
 	gnutls_bye(s.session, GNUTLS_SHUT_WR);
 	test_run(0);
 	row(115, "with it: only lost",
 	    !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_TRUNCATED) == 1 &&
 		    side_counter(&a, TRUNK_CTR_LOST) == 2);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 
-	s = stranger_hellos();
-	stranger_write(&s, TRUNK_LINK, &l, sizeof(l));
+	s = raw_peer_hellos();
+	raw_peer_write(&s, TRUNK_LINK, &l, sizeof(l));
 	send(s.fd, "\27\3\3\0\40abcdefghijklmnopqrstuvwxyz012345", 37, MSG_NOSIGNAL);
 	test_run(0);
 	row(116, "a record that was changed on its way",
 	    !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_VIOLATIONS) == 1 &&
 		    side_counter(&a, TRUNK_CTR_LOST) == 3);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 
-	s = stranger_hellos();
-	stranger_send(s.fd, TRUNK_KEEPALIVE, 0, "", 0);
-	stranger_send(s.fd, TRUNK_KEEPALIVE, 0, "", 0);
+	s = raw_peer_hellos();
+	raw_peer_send(s.fd, TRUNK_KEEPALIVE, 0, "", 0);
+	raw_peer_send(s.fd, TRUNK_KEEPALIVE, 0, "", 0);
 	row(117, "a message without TLS after it",
 	    !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_VIOLATIONS) == 2);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 
-	s = stranger_hellos();
+	s = raw_peer_hellos();
 	send(s.fd, "\27\3\3\0\40abc", 8, MSG_NOSIGNAL);
 	test_run(TRUNK_SILENCE + TRUNK_PING);
 	row(118, "a record without its end", !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_TIMEOUTS) == 1);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 
-	s = stranger_hellos();
-	stranger_write(&s, TRUNK_LINK, &l, sizeof(l));
+	s = raw_peer_hellos();
+	raw_peer_write(&s, TRUNK_LINK, &l, sizeof(l));
 	row(119, "the next one is welcome", side_state(&a) == PORT_STATE_INIT);
-	stranger_destroy(&s);
+	raw_peer_destroy(&s);
 	side_stop(&a);
 	loop_destroy(test_loop);
 	test_loop = NULL;

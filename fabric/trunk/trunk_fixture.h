@@ -119,7 +119,7 @@ static inline void key_file(char *path, size_t size, const char *key)
 }
 
 /* Connects as a peer that is not a fabric. */
-static inline int stranger_connect_to(const char *path)
+static inline int raw_peer_connect_to(const char *path)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -130,12 +130,12 @@ static inline int stranger_connect_to(const char *path)
 	return fd;
 }
 
-static inline int stranger_connect(void)
+static inline int raw_peer_connect(void)
 {
-	return stranger_connect_to(test_path);
+	return raw_peer_connect_to(test_path);
 }
 
-static inline void stranger_send(int fd, u8 type, u8 flags, const void *body, u32 len)
+static inline void raw_peer_send(int fd, u8 type, u8 flags, const void *body, u32 len)
 {
 	u8 m[sizeof(struct trunk_head) + 0x10000];
 	struct trunk_head h = { .type = type, .flags = flags, .len = cpu_to_be16((u16)len) };
@@ -147,7 +147,7 @@ static inline void stranger_send(int fd, u8 type, u8 flags, const void *body, u3
 	test_run(0);
 }
 
-static inline struct trunk_hello stranger_hello(void)
+static inline struct trunk_hello raw_peer_hello(void)
 {
 	struct trunk_hello h = { .version = cpu_to_be16(TRUNK_VERSION),
 				 .port = 9,
@@ -155,12 +155,12 @@ static inline struct trunk_hello stranger_hello(void)
 				 .guid = cpu_to_be64(PEER_GUID) };
 
 	memcpy(h.magic, TRUNK_MAGIC, sizeof(h.magic));
-	snprintf(h.name, sizeof(h.name), "stranger");
+	snprintf(h.name, sizeof(h.name), "raw peer");
 	return h;
 }
 
 /* Sends a hello and trains the link. */
-static inline int stranger_train(void)
+static inline int raw_peer_train(void)
 {
 	struct trunk_link l = { .epoch = cpu_to_be32(1),
 				.ack = cpu_to_be32(1),
@@ -168,16 +168,16 @@ static inline int stranger_train(void)
 				.width = LINK_WIDTH_4X | LINK_WIDTH_1X,
 				.speed = LINK_SPEED_QDR,
 				.speed_ext = LINK_SPEED_EXT_DISABLE };
-	struct trunk_hello h = stranger_hello();
-	int fd = stranger_connect();
+	struct trunk_hello h = raw_peer_hello();
+	int fd = raw_peer_connect();
 
-	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
-	stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+	raw_peer_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	raw_peer_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 	return fd;
 }
 
 /* Opens a ring of @size bytes with @n descriptors. */
-static inline void stranger_ring_open(int fd, u32 size, const int *fds, u32 n)
+static inline void raw_peer_ring_open(int fd, u32 size, const int *fds, u32 n)
 {
 	struct {
 		struct trunk_head head;
@@ -194,16 +194,16 @@ static inline void stranger_ring_open(int fd, u32 size, const int *fds, u32 n)
 }
 
 /* Creates a ring in @r and passes it; the link has been trained. */
-static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
+static inline void raw_peer_ring(int fd, struct trunk_ring *r, u32 size)
 {
 	int memfd = trunk_ring_create(r);
 
-	stranger_ring_open(fd, size, (int[]){ memfd, r->event }, 2);
+	raw_peer_ring_open(fd, size, (int[]){ memfd, r->event }, 2);
 	close(memfd);
 }
 
 /* Puts a message into the ring. */
-static inline void stranger_put(struct trunk_ring *r, u8 type, u8 flags, const void *body, u32 len)
+static inline void raw_peer_put(struct trunk_ring *r, u8 type, u8 flags, const void *body, u32 len)
 {
 	struct trunk_head h = { .type = type, .flags = flags, .len = cpu_to_be16((u16)len) };
 	bool bad;

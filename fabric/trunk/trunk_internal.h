@@ -235,7 +235,7 @@ struct trunk_conn {
 	u32 nlinks, links_max;             /* entries of @links; and for how many it has memory */
 	u32 next_number;                   /* of a connector */
 	u32 nopen, nready;                 /* trunks of the connection; of these, in TRUNK_READY */
-	u32 ngreeted;           /* of a connector: trunks that have sent a hello and are not in TRUNK_READY */
+	u32 nhello;             /* of a connector: trunks that have sent a hello and are not in TRUNK_READY */
 	struct list respond;    /* requests whose hellos are to be answered */
 	struct loop_fd w, wake; /* the socket; the eventfd of rx */
 	struct loop_task flush;
@@ -294,7 +294,7 @@ struct trunk_session {
 	enum trunk_state state;
 	u32 number; /* of the link */
 	struct trunk_hello mine, theirs;
-	bool greeted; /* of a connector: the hello is to be sent, or has been sent */
+	bool hello_begun; /* of a connector: the hello is to be sent, or has been sent */
 	/* to be sent */
 	struct list active; /* in trunk_conn.active */
 	struct list packets;

@@ -26,7 +26,7 @@ struct roce_flow {
 	u16 sport;
 	int ttl;              /* of the socket; 0: not set */
 	struct wire_gid peer; /* that the socket is connected to, which saves a route lookup per send; zero: none */
-	u32 strangers;        /* trains in a row to other destinations */
+	u32 other_trains;     /* trains in a row to other destinations */
 };
 
 /* One address of the port. */

@@ -12,9 +12,9 @@
 #include "emu/wire/opcode.h"
 #include "rxe/roce/roce_internal.h"
 
-#define SHORT     256 /* bytes: longer payload is sent by zero-copy, shorter payload is copied */
-#define STRANGERS 16
-#define SMALL     (WIRE_HDR_MAX + SHORT + WIRE_ROCE_TAIL_MAX)
+#define SHORT        256 /* bytes: longer payload is sent by zero-copy, shorter payload is copied */
+#define OTHER_TRAINS 16
+#define SMALL        (WIRE_HDR_MAX + SHORT + WIRE_ROCE_TAIL_MAX)
 
 /* A GSO train under construction. */
 struct train {
@@ -225,18 +225,18 @@ static void put_segment(struct msghdr *m, u16 segment)
 }
 
 /*
- * Is the flow's socket connected to the destination? It is connected after STRANGERS trains in a row to one other
+ * Is the flow's socket connected to the destination? It is connected after OTHER_TRAINS trains in a row to one other
  * destination.
  */
 static bool flow_connected(struct roce_flow *f, const struct wire_gid *dst, const union ip_sockaddr *to, socklen_t len)
 {
 	if (likely(wire_gid_equal(&f->peer, dst))) {
-		f->strangers = 0;
+		f->other_trains = 0;
 		return true;
 	}
-	if (++f->strangers < STRANGERS || wire_gid_is_multicast(dst))
+	if (++f->other_trains < OTHER_TRAINS || wire_gid_is_multicast(dst))
 		return false;
-	f->strangers = 0;
+	f->other_trains = 0;
 	if (connect(f->fd.fd, &to->sa, len))
 		return false;
 	f->peer = *dst;
