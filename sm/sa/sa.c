@@ -191,8 +191,7 @@ static void sa_handle(struct sa_call *c)
 struct deferred {
 	struct list link;
 	struct mad_addr to;
-	u32 len,
-		computed; /* sent when trees were computed after that (sm.mcast_computed), and their MFTs are set */
+	u32 len, computed; /* sent when trees were computed after that (sm.mcast_computed), and their MFTs are set */
 	u8 mad[];
 };
 
