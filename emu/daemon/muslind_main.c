@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "emu/daemon/manager_fault.h"
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
+#include "emu/lib/rlimit.h"
 #include "emu/smhost/sm_mad.h"
 
 static const struct rundir *claimed; /* directory that a failed start removes */
@@ -152,12 +152,7 @@ static void on_hold(struct loop_fd *w, u32 events, struct now now)
 /* Raises the descriptor limit for thousands of files; new files are private to the user. */
 static void muslind_limit(void)
 {
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r)) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
+	rlimit_raise_files();
 	passed_reserve();
 	umask(077);
 }

@@ -4,6 +4,7 @@
 #include <nettle/hmac.h>
 #include <nettle/version.h>
 
+#include "emu/lib/rlimit.h"
 #include "fabric/trunk/pair_fixture.h"
 
 static void test_key(void)
@@ -570,6 +571,7 @@ int main(void)
 	u32 live = wire_packet_live();
 
 	log_level = LOG_ERROR;
+	rlimit_raise_files(); /* two for each of TRUNK_UNKNOWN_LOCAL connections */
 	test_key();
 	test_unproved();
 	test_sources();

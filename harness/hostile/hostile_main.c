@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -22,6 +21,7 @@
 
 #include "emu/host/proto.h"
 #include "emu/lib/rights.h"
+#include "emu/lib/rlimit.h"
 #include "harness/hostile/draw.h"
 
 #define WILD_NS 1500000000ull
@@ -248,7 +248,6 @@ static void vanishing(void)
 /* Opens more files than the daemon can, and keeps them for a while. */
 static void exhaustion(void)
 {
-	struct rlimit r;
 	int i, k;
 	pid_t pid[8];
 
@@ -256,9 +255,7 @@ static void exhaustion(void)
 		pid[i] = fork();
 		if (pid[i])
 			continue;
-		getrlimit(RLIMIT_NOFILE, &r);
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
+		rlimit_raise_files();
 		for (k = 0; k < 1000; k++) {
 			if (k % 4)
 				reach();
