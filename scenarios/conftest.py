@@ -18,6 +18,7 @@ LONG = {
     "test_pyverbs",
 }
 PROGRAMS = HERE / "programs"
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # infiniband-diags, ibsim: Debian's users do not have them in their PATH
 collect_ignore = [] if os.environ.get("MUSLIN_DEBIAN") else ["guests/test_vm_debian.py"]  # takes minutes
 # Module names are unique: modules of one subject import from those of another by name.
 sys.path[:0] = sorted({str(f.parent) for f in HERE.glob("*/test_*.py")})

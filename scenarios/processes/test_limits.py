@@ -19,6 +19,8 @@ CONTEXTS = """
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+setrlimit(RLIMIT_NOFILE, getrlimit(RLIMIT_NOFILE)[1:] * 2)
 regions = [MR(PD(Context(name="muslin0")), 4096, 1) for _ in range(300)]
 print("END")
 """
