@@ -305,8 +305,8 @@ int main(int argc, char **argv)
 	start_servers(&d);
 	if (daemon_shard_write(&d))
 		muslind_fail("%s: %s", d.run.dir, strerror(errno));
-	daemon_guests_return(&d);
 	make_manager(&d);
+	daemon_guests_return(&d); /* a start that fails keeps the sockets */
 	if (rundir_sign(lock))
 		muslind_fail("%s: the process id cannot be written", d.run.dir);
 	if (ready >= 0)
