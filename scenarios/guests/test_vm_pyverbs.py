@@ -22,10 +22,11 @@ for d in dev sys proc; do mount --rbind /$d /machine/$d; done
 mount -t tmpfs none /machine/mnt; echo 64 >/proc/sys/vm/nr_hugepages"""
 
 # Differences due to a kernel in between: it reports that there is no ODP, and a GUID of zero has a prefix in its table.
-ODP = """async_prefetch_rc_traffic implicit_async_prefetch_rc_traffic implicit_rc_traffic implicit_sync_prefetch_rc_traffic
-prefetch_async_no_page_fault_rc_traffic prefetch_sync_no_page_fault_rc_traffic rc_atomic_cmp_and_swp
-rc_atomic_fetch_and_add rc_huge_traffic rc_huge_user_addr_traffic rc_mixed_mr rc_rdma_read rc_rdma_write rc_srq_traffic
-rc_traffic sync_prefetch_rc_traffic ud_traffic"""
+ODP = """async_prefetch_rc_traffic implicit_async_prefetch_rc_traffic implicit_rc_traffic
+implicit_sync_prefetch_rc_traffic prefetch_async_no_page_fault_rc_traffic
+prefetch_sync_no_page_fault_rc_traffic rc_atomic_cmp_and_swp rc_atomic_fetch_and_add rc_huge_traffic
+rc_huge_user_addr_traffic rc_mixed_mr rc_rdma_read rc_rdma_write rc_srq_traffic rc_traffic
+sync_prefetch_rc_traffic ud_traffic"""
 OWN = {
     "tests.test_device.DeviceTest.test_query_gid_ex_bad_flow": "All gid indices populated, cannot check bad flow",
     "tests.test_parent_domain.ParentDomainTrafficTest.test_huge_page_traffic": "Parent Domain is not supported on this "
