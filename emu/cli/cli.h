@@ -69,8 +69,7 @@ double cli_positive(const char *option, const char *text, double max);
 const char *cli_node_id(const json_t *node, char *text, size_t size);
 /*
  * Prints a line of @text. @at: where a port's state is, which has a colour on a terminal, unless NO_COLOR is in the
- * environment;
- * 0: none.
+ * environment; 0: none.
  */
 void cli_line(const char *text, size_t at);
 /* Sets the environment of a program on @host, with the preload library; exits if there is no such host. */

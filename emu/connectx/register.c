@@ -39,8 +39,6 @@ static int mcam_access(struct connectx *d, const struct cx_cmd *c)
 	const u8 *in = c->in + REG_DATA;
 	u8 *mask = cx_ptr(c->out + REG_DATA, mcam_reg, mng_access_reg_cap_mask);
 
-	if (c->op_mod == REG_WRITE)
-		return CX_BAD_PARAM;
 	cx_set(c->out + REG_DATA, mcam_reg, feature_group, cx_get(in, mcam_reg, feature_group));
 	cx_set(c->out + REG_DATA, mcam_reg, access_reg_group, cx_get(in, mcam_reg, access_reg_group));
 	if (!cx_get(in, mcam_reg, access_reg_group)) {
@@ -53,7 +51,7 @@ static int mcam_access(struct connectx *d, const struct cx_cmd *c)
 /* MCQS: the state of a component. The image is idle: no other one is stored. */
 static int mcqs_access(struct connectx *d, const struct cx_cmd *c)
 {
-	if (c->op_mod == REG_WRITE || cx_get(c->in + REG_DATA, mcqs_reg, component_index))
+	if (cx_get(c->in + REG_DATA, mcqs_reg, component_index))
 		return CX_BAD_PARAM;
 	cx_set(c->out + REG_DATA, mcqs_reg, last_index_flag, 1);
 	cx_set(c->out + REG_DATA, mcqs_reg, identifier, MCQS_BOOT_IMG);
@@ -66,8 +64,8 @@ static int mcqi_access(struct connectx *d, const struct cx_cmd *c)
 	const u8 *in = c->in + REG_DATA;
 	u8 *out = c->out + REG_DATA;
 
-	if (c->op_mod == REG_WRITE || cx_get(in, mcqi_reg, component_index) ||
-	    cx_get(in, mcqi_reg, info_type) != MCQI_VERSION || cx_get(in, mcqi_reg, data_size) < CX_BYTES_mcqi_version)
+	if (cx_get(in, mcqi_reg, component_index) || cx_get(in, mcqi_reg, info_type) != MCQI_VERSION ||
+	    cx_get(in, mcqi_reg, data_size) < CX_BYTES_mcqi_version)
 		return CX_BAD_PARAM;
 	cx_set(out, mcqi_reg, info_type, MCQI_VERSION);
 	cx_set(out, mcqi_reg, info_size, CX_BYTES_mcqi_version);
@@ -85,10 +83,11 @@ static int no_effect(struct connectx *d, const struct cx_cmd *c)
 static const struct {
 	u32 id;
 	cx_command *access;
+	bool read_only;
 } registers[] = {
-	{ 0x5001, pcap_access }, { 0x6001, no_effect }, /* node description */
-	{ 0x7004, no_effect },                          /* host endianness */
-	{ 0x9060, mcqs_access }, { 0x9061, mcqi_access }, { 0x907f, mcam_access },
+	{ 0x5001, pcap_access },       { 0x6001, no_effect }, /* node description */
+	{ 0x7004, no_effect },                                /* host endianness */
+	{ 0x9060, mcqs_access, true }, { 0x9061, mcqi_access, true }, { 0x907f, mcam_access, true },
 };
 
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
@@ -97,6 +96,7 @@ int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 
 	for (i = 0; i < ARRAY_SIZE(registers); i++)
 		if (registers[i].id == id)
-			return registers[i].access(d, c);
+			return registers[i].read_only && c->op_mod == REG_WRITE ? CX_BAD_PARAM
+										: registers[i].access(d, c);
 	return CX_BAD_PARAM;
 }

@@ -449,9 +449,9 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
  * region has been freed.
  */
 int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
+int hca_mr_registered(struct hca_ctx *ctx, u32 lkey);
 /* May these bytes of a region with on-demand paging be prefetched? 0, -EINVAL (of the PD), or -EFAULT. */
 int hca_mr_prefetch_check(struct hca_ctx *ctx, u32 pdn, u32 lkey, u64 va, u32 len, bool write);
-int hca_mr_registered(struct hca_ctx *ctx, u32 lkey);
 /* A region of pages of 1 << @page_shift bytes, which begins at @iova's offset in the first. */
 struct hca_mr_init {
 	u32 pdn, access;

@@ -82,12 +82,6 @@ struct uv_answer {
 	uint32_t fds;   /* number of passed descriptors */
 };
 
-/*
- * A uverbs file is a memfd from which the application maps its rings, at the offsets in the responses. The shim and
- * the daemon use its first bytes for doorbells and arming, so that the data path needs no requests.
- */
-#define UV_HANDLES   4096         /* QPs, and CQs, of a context */
-#define UV_FILE_SIZE (1ull << 32) /* of the memfd: sparse, sealed */
 /* UV_IOCTL of RDMA_VERBS_IOCTL: ibv_advise_mr() */
 #define UV_ADVISE_MAX 64
 struct uv_advise {
@@ -98,6 +92,12 @@ struct uv_advise {
 	} sge[UV_ADVISE_MAX];
 };
 
+/*
+ * A uverbs file is a memfd from which the application maps its rings, at the offsets in the responses. The shim and
+ * the daemon use its first bytes for doorbells and arming, so that the data path needs no requests.
+ */
+#define UV_HANDLES     4096         /* QPs, and CQs, of a context */
+#define UV_FILE_SIZE   (1ull << 32) /* of the memfd: sparse, sealed */
 #define UV_SHARED_SIZE 65536
 struct uv_shared {
 	uint32_t asleep;      /* set by the daemon before it sleeps: ring the eventfd */

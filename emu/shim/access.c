@@ -31,8 +31,8 @@ static bool is_mapped(uintptr_t start, uintptr_t end, size_t page)
 	return true;
 }
 
-/* EINVAL: the mapping does not permit it, or the kernel does not have the advice. */
-static bool page_permits(uintptr_t at, size_t len, bool write)
+/* Populates them. EINVAL: the mapping does not permit it, or the kernel does not have the advice. */
+static bool pages_permit(uintptr_t at, size_t len, bool write)
 {
 	if (!REAL(madvise)((void *)at, len, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
@@ -46,7 +46,7 @@ bool shim_prefetch(uint64_t addr, uint64_t len, bool write)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = addr & -page;
 	int saved = errno;
-	bool ok = page_permits(first, addr + len - first, write);
+	bool ok = pages_permit(first, addr + len - first, write);
 
 	errno = saved;
 	return ok;
@@ -61,7 +61,7 @@ int shim_access(uint64_t addr, uint64_t len, bool write)
 
 	if (!len || addr + len + page - 1 < addr + len || addr + len < addr) /* the daemon answers */
 		return 0;
-	ok = page_permits(first, page, write) && (last == first || page_permits(last, page, write)) &&
+	ok = pages_permit(first, page, write) && (last == first || pages_permit(last, page, write)) &&
 	     (last - first <= page || is_mapped(first, last, page));
 	errno = saved;
 	return ok ? 0 : -EFAULT;
