@@ -251,7 +251,9 @@ def test_dtest(ends, dapl):
     listening = fabric.start(server, *dapl(server), *words, "-s").expect("waiting for client connection")
     before = written(ends)
     out = fabric.run(client, *dapl(client), *words, "-h", ip)
-    assert "buffer contains: server RDMA write data" in out and "buffer contains: server RDMA read data" in out, out
+    assert "buffer contains: server RDMA write data" in out, out
+    # The ends do not wait for each other between the two: a client that is faster reads what it wrote there before.
+    assert re.search("RDMA read buffer contains: (server RDMA read|client RDMA write) data", out), out
     assert "DAPL Test Complete. PASSED" in out, out  # its status is 0 when it fails, too
     assert "DAPL Test Complete. PASSED" in listening.wait(30)
     assert written(ends) - before > 10 * 8192
