@@ -39,6 +39,7 @@ CLEANER = pytest.StashKey["subprocess.Popen[str]"]()  # of the session: removes 
 # and programs may take a moment to end.
 CLEAN = 'while read -r f; do set -- "$@" "$f"; done; until rm -rf -- "$@" || [ $((n += 1)) -gt 20 ]; do sleep 0.5; done'
 CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at most: the kernel's coarsest tick
+RESTORED = "crng reseeded due to virtual machine fork"  # what a kernel logs first after a restore, from Linux 5.18 on
 
 Topology = Union[StrPath, None]
 MakeFabric = Callable[[str], Fabric]
@@ -206,12 +207,17 @@ def _add_sections(item: pytest.Item, result: pytest.TestReport) -> None:
     fabrics = _fabrics(item)
     for fabric in fabrics:
         for vm in fabric.vms if result.when != "teardown" else []:
-            result.sections.append((f"kernel of the guest on {vm.host}", vm.keep()[-4000:]))
             result.sections.extend((f"output of {job}", log) for job, log in vm.job_logs(item.stash[BEGAN]) if log)
+            result.sections.append((f"kernel of the guest on {vm.host}", _since_restore(vm.keep())[-4000:]))
         if log := _log(fabric):
             result.sections.append((f"daemon log of {fabric.name}", log))
     if fabrics:
         result.sections.append(("muslin", f"again: {_replay(item.config, item.nodeid)}"))
+
+
+def _since_restore(log: str) -> str:
+    """The log of a guest's kernel without the boot before its snapshot, which is the same for all guests."""
+    return log[log.rfind("\n", 0, max(0, log.rfind(RESTORED))) + 1 :]
 
 
 def _log(fabric: Fabric) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from muslin import Process, wait_until
+from muslin import Process, plugin, wait_until
 from test_ci import LIMIT, TREE
 
 pytestmark = pytest.mark.timeout(LIMIT + 100)
@@ -526,3 +526,12 @@ def test_ports_of_parallel_processes():
         for other in others:
             other.stdin.close()
     assert len(ports) == len(set(ports)) == 10 * 60
+
+
+def test_the_log_of_a_restored_guest():
+    """Without the boot before the snapshot; all of it if the guest was not restored."""
+    boot = "[    0.000000] Linux version 6.1\n[    1.600000] Run /init as init process\n"
+    since = "[    2.540379] random: crng reseeded due to virtual machine fork\n[    2.7] virtio-pci: found\n"
+    assert plugin._since_restore(boot + since) == since
+    assert plugin._since_restore(since) == since
+    assert plugin._since_restore(boot) == boot

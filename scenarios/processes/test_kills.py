@@ -56,6 +56,7 @@ ALONE = [
     "rping -s -a {own} -p {port}",
     "sleep 60",
 ]
+HOSTS = "h1", "h5"  # of the guests that keep running
 CLIENT = ["show", "trace h1 -w h1.pcapng", "top", "timeline", "log", "fault list", "console", "metrics"]
 
 
@@ -296,7 +297,7 @@ def test_guests(shared_fabric):
 def test_daemon_under_guests(fabric):
     """Guests survive each end of the daemon: their drivers register new devices, and they communicate again."""
     rng = random.Random(fabric.seed)
-    a, b = (fabric.vm(host).wait_ib0() for host in ("h1", "h5"))
+    a, b = (fabric.vm(host).wait_ib0() for host in HOSTS)
     before = None
     daemons = max(1, KILLS // 100)
     for _ in range(daemons):
@@ -308,7 +309,10 @@ def test_daemon_under_guests(fabric):
         a.wait("/usr/bin/ping -c 1 -W 1 10.0.0.5 >/dev/null", 60, what="an echo")
         a.run("killall -q -INT ping", status=None)
         server = b.start("ibv_rc_pingpong -n 20", "pingpong")
-        a.wait("ibv_rc_pingpong -n 20 10.0.0.5 >/dev/null 2>&1", what="a connection")
+        try:
+            a.wait("ibv_rc_pingpong -n 20 10.0.0.5", what="a connection")
+        except AssertionError as e:
+            raise AssertionError("\n".join([str(e), *(fabric.command("show", "--counters", h) for h in HOSTS)])) from e
         server.wait(20)
         wait_ipoib(fabric)
         if before:
