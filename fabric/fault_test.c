@@ -286,6 +286,34 @@ static void test_counted_once(void)
 	test_stop();
 }
 
+/* Packets that a fault holds when the link goes down are lost, and their credits are returned. */
+static void test_link_loses_held_packets(void)
+{
+	static const char *const kinds[] = { "h3 delay time=1ms dir=in", "h3 rate bps=1k dir=in",
+					     "h3 stall for=1ms dir=in", "h3 reorder depth=1000 time=1ms dir=in" };
+	struct fault *ft;
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		start();
+		ft = arm(kinds[i]);
+		for (k = 1; k <= 4; k++)
+			test_send(&h[1], 3, 0, 64, k);
+		test_run(0);
+		fabric_link_disconnect(leaf_port(3));
+		fabric_link_update(leaf_port(3));
+		fabric_link_state(leaf_port(3), PORT_STATE_ACTIVE);
+		fabric_link_state(leaf_port(3)->peer, PORT_STATE_ACTIVE);
+		test_run(10 * NSEC_PER_MSEC);
+		row(330 + (int)i, kinds[i], ft->pick.hits && !*order && !credits_in_use());
+		fault_remove(ft);
+		test_send(&h[1], 3, 0, 64, 5);
+		test_run(0);
+		row(340 + (int)i, "and the link works", !strcmp(order, "5") && !credits_in_use());
+		test_stop();
+	}
+}
+
 static void test_packets(void)
 {
 	u32 i;
@@ -537,6 +565,7 @@ int main(void)
 
 	test_refused();
 	test_packets();
+	test_link_loses_held_packets();
 	test_counted_once();
 	test_credits();
 	test_links();

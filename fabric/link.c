@@ -170,6 +170,7 @@ static void link_end_down(struct fabric_port *p)
 	}
 	fabric_link_set_active(p->info, 4, WIRE_SPEED_SDR);
 	fabric_arb_flush(p, FABRIC_CTR_XMIT_INACTIVE);
+	fault_lose_held(&p->hooks);
 	if (p->info->state == PORT_STATE_DOWN)
 		return;
 	fabric_link_state(p, PORT_STATE_DOWN);

@@ -228,6 +228,8 @@ void fault_trigger(struct fault_set *set, bool (*concerns)(const struct fault *f
 /* fault_hook.c */
 int fault_attach(struct fault *ft, struct fault_point *point, void *at); /* 0 or -ENOMEM */
 void fault_detach(struct fault *ft);                                     /* all hooks, which release their packets */
+/* The link is down: packets that faults hold at its end are lost with it. */
+void fault_lose_held(struct fault_point *point);
 /*
  * Runs the hooks of @point of faults that were armed after number @after; 0: of all. False: a fault has dropped or held
  * the packet.

@@ -52,7 +52,8 @@ static struct fault_held *hook_first(const struct fault_hook *h)
 	return list_empty(&h->held) ? NULL : list_first(&h->held, struct fault_held, link);
 }
 
-static void hook_release_first(struct fault_hook *h)
+/* The first held packet, which is held no more. */
+static void *hook_take_first(struct fault_hook *h)
 {
 	struct fault_held *q = hook_first(h);
 	void *packet = q->packet;
@@ -62,7 +63,12 @@ static void hook_release_first(struct fault_hook *h)
 	h->nheld--;
 	if (hook_ops(h)->release)
 		hook_ops(h)->release(h, packet);
-	hook_forward(h, packet);
+	return packet;
+}
+
+static void hook_release_first(struct fault_hook *h)
+{
+	hook_forward(h, hook_take_first(h));
 }
 
 static void hook_on_timer(struct loop_timer *timer, struct now now)
@@ -155,6 +161,20 @@ void fault_detach(struct fault *ft)
 		point_changed(pt);
 		list_del(&h->link);
 		free(h);
+	}
+}
+
+void fault_lose_held(struct fault_point *pt)
+{
+	u32 i;
+
+	for (i = 0; i < pt->n; i++) {
+		struct fault_hook *h = pt->hook[i];
+
+		while (hook_first(h))
+			fault_discard(h, hook_take_first(h));
+		h->busy_until = 0;
+		loop_timer_cancel(&h->timer);
 	}
 }
 

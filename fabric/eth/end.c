@@ -345,6 +345,7 @@ static void eth_end_set_link(struct eth_end *end, bool up)
 
 	p->up = up;
 	eth_end_flush(end);
+	fault_lose_held(&end->hooks);
 	memset(end->paused_until, 0, sizeof(end->paused_until));
 	end->xoff = 0;
 	end->busy_until = 0;

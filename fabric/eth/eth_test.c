@@ -490,6 +490,31 @@ static void on_change(void *ctx, const struct eth_end *end)
 	changes++;
 }
 
+/* Frames that a fault holds when the link goes down do not arrive when it is up again. */
+static void test_link_loses_held_frames(void)
+{
+	static const struct eth_link_config plain;
+	static const char *const kinds[] = { "b delay time=5ms", "b stall for=5ms", "b reorder depth=9 time=5ms" };
+	struct fault *ft;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		build(&plain);
+		say(B, A, 0, 60);
+		clear();
+		arm(kinds[i], &ft);
+		say(A, B, 0, 60);
+		eth_end_set_up(st[B].end, false);
+		eth_end_set_up(st[B].end, true);
+		run(20);
+		row(130 + (int)i, kinds[i], ft->pick.hits == 1 && got(0, 0, 0, 0));
+		fault_remove(ft);
+		say(A, B, 0, 60);
+		row(140 + (int)i, "and the link works", st[B].got == 1);
+		finish();
+	}
+}
+
 /* Faults of links, of switches and of stations. */
 static void test_link_faults(void)
 {
@@ -624,6 +649,7 @@ int main(void)
 	test_fault_ecn();
 	test_fault_truncate();
 	test_link_faults();
+	test_link_loses_held_frames();
 	test_swapped_cables();
 	test_marking();
 	return rows_end();

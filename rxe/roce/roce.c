@@ -148,6 +148,8 @@ void roce_link_update(struct roce_port *rp)
 	if (rp->down == down)
 		return;
 	rp->down = down;
+	fault_lose_held(&rp->hooks[0]);
+	fault_lose_held(&rp->hooks[1]);
 	roce_link_changed(rp, !down);
 }
 

@@ -543,6 +543,27 @@ static const char *const refused[] = {
 	"truncate", "drop dir=up", "alter",       "alter to=7",
 };
 
+/* A request that a fault holds when the link goes down does not arrive when it is up again. */
+static void test_link_loses_held(void)
+{
+	struct hca_qp_attr attr;
+	struct fault *ft;
+	char err[200];
+	u32 psn;
+
+	open_qp();
+	ft = arm("stall dir=in", err, sizeof(err));
+	send_ahead(0, 0, 64);
+	row(390, "a request that a fault holds", answer(&psn) == NOTHING && fault_held(ft));
+	roce_port_set_up(port, false);
+	roce_port_set_up(port, true);
+	fault_remove(ft);
+	psn = answer(&psn) == NOTHING;
+	hca_qp_query(ctx, qpn, &attr);
+	row(391, "is lost when the link goes down", psn && attr.rq_psn == PSN);
+	close_qp();
+}
+
 static void test_faults(void)
 {
 	struct fault *ft;
@@ -617,6 +638,7 @@ int main(void)
 	test_parts();
 	test_ooo_buffer();
 	test_faults();
+	test_link_loses_held();
 	test_ecn();
 	test_port();
 	hca_soft_cq_destroy(cq);
