@@ -216,10 +216,21 @@ int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const
 	w->attr.link_layer = WIRE_LINK_IB;
 	w->attr.max_vl = t->vl_cap;
 	w->attr.pkeys = WIRE_PORT_PKEYS;
-	w->attr.pkey[0] = WIRE_PKEY_DEFAULT_FULL;
 	w->attr.gids = WIRE_PORT_GIDS;
-	w->attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, p->guid);
 	return 0;
+}
+
+void fabric_ca_reset(struct fabric_port *p)
+{
+	struct wire_port_attr *a = &p->ca->wire.attr;
+
+	memset(a->pkey, 0, sizeof(a->pkey));
+	memset(a->gid, 0, sizeof(a->gid));
+	a->pkey[0] = WIRE_PKEY_DEFAULT_FULL;
+	a->gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, p->guid);
+	a->init_type_reply = 0;
+	fabric_ca_event(p, WIRE_PORT_PKEY_CHANGE);
+	fabric_ca_event(p, WIRE_PORT_GID_CHANGE);
 }
 
 void fabric_ca_fini(struct fabric_port *p)

@@ -13,21 +13,15 @@ static void port_init(struct fabric_port *p, const struct fabric_topology *t, co
 	u8 lanes = tp->lanes ? tp->lanes : 4;
 	u8 speed = tp->speed ? tp->speed : WIRE_SPEED_HDR;
 
-	p->down_default = PHYS_STATE_POLLING;
-	p->oper_vls = t->vl_cap;
-	p->nvls = wire_vl_count(t->vl_cap);
-	p->hoq_life = 31;
-	p->vl_stall_count = 7;
-	p->prefix = WIRE_GID_PREFIX_DEFAULT;
 	info->state = p->num ? PORT_STATE_DOWN : PORT_STATE_ACTIVE;
 	info->phys_state = !p->num ? PHYS_STATE_LINK_UP : tp->disabled ? PHYS_STATE_DISABLED : PHYS_STATE_POLLING;
-	info->mtu_cap = info->mtu_active = t->mtu;
-	info->subnet_timeout = 18;
+	info->mtu_cap = t->mtu;
 	info->cap_mask = PORT_CAP_TRAP | PORT_CAP_SL_MAP | PORT_CAP_SYS_IMAGE_GUID | PORT_CAP_EXT_SPEEDS |
 			 PORT_CAP_LED_INFO | PORT_CAP_CLIENT_REREGISTER | PORT_CAP_CAP_MASK_NOTICE |
 			 PORT_CAP_OTHER_LOCAL_CHANGES | PORT_CAP_CAP_MASK2;
-	info->width_supported = info->width_enabled = fabric_link_width(lanes) | LINK_WIDTH_1X;
+	info->width_supported = fabric_link_width(lanes) | LINK_WIDTH_1X;
 	fabric_link_set_supported(p, speed);
+	fabric_port_reset(p);
 	p->node->f->xdr |= speed == WIRE_SPEED_XDR;
 	if (t->keep_lids && wire_lid_is_unicast(tp->lid)) {
 		info->lid = tp->lid;
@@ -88,7 +82,7 @@ static int node_init(struct fabric_node *n, const struct fabric_topology *t, con
 		if (!n->sw)
 			return -ENOMEM;
 		n->sw->positions = n->nports / MFT_PORTS_PER_POSITION + 1;
-		n->sw->life_time = 18;
+		n->sw->life_time = SWITCH_LIFE_TIME;
 		n->sw->info = calloc(n->nports + 1u, sizeof(*n->sw->info));
 		if (!n->sw->info)
 			return -ENOMEM;

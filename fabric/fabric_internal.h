@@ -100,6 +100,8 @@ struct fabric_port {
 	u32 rate_of;
 };
 
+#define SWITCH_LIFE_TIME 18 /* LifeTimeValue after power-on */
+
 struct fabric_switch {
 	struct wire_portinfo *info; /* of its ports */
 	u8 *lft;
@@ -330,6 +332,9 @@ void fabric_arb_timer(struct loop_timer *t, struct now now);
 int fabric_ca_send(struct wire_port *w, struct wire_packet *p);
 void fabric_ca_set_cap(struct wire_port *w, u32 set, u32 clear);
 void fabric_ca_violation(struct wire_port *w, const struct wire_port_violation *v);
+/* What a subnet manager sets, and the counters, as after power-on. The link is down. */
+void fabric_port_reset(struct fabric_port *p);
+void fabric_ca_reset(struct fabric_port *p); /* the tables of a CA's port */
 int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_node *n);
 void fabric_ca_fini(struct fabric_port *p);
 /* Delivers the receive backlog, and signals users that wait for credits. */
@@ -348,6 +353,7 @@ void fabric_link_state(struct fabric_port *p, u8 state);
 void fabric_link_train(struct fabric_port *p, struct fabric_port *q); /* both ends go to Initialize */
 bool fabric_link_trains(const struct fabric_port *p);                 /* does this end permit it? */
 /* Sets LinkWidthActive and LinkSpeedActive. */
+void fabric_link_enable_all(struct wire_portinfo *info);                     /* speeds */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed); /* @speed: enum wire_speed */
 void fabric_link_set_supported(struct fabric_port *p, u8 speed);             /* and Enabled: @speed and those below */
 u8 fabric_link_width(u8 lanes);                                              /* the bit of LinkWidth */

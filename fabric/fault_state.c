@@ -314,20 +314,8 @@ static void kill_apply(struct fault *base)
 	struct fabric_port *p;
 
 	fault_set_link(base, false);
-	for (p = &n->ports[n->sw ? 0 : 1]; p <= &n->ports[n->nports]; p++) {
-		p->info->lid = p->info->sm_lid = 0;
-		p->info->lmc = p->info->sm_sl = 0;
-		p->mkey = 0;
-		p->mkey_protect = 0;
-		p->lease_end = 0;
-		free(p->arb);
-		free(p->sl2vl);
-		free(p->pkeys);
-		p->arb = NULL;
-		p->sl2vl = NULL;
-		p->pkeys = NULL;
-		p->enforce_in = p->enforce_out = p->filter_in = p->filter_out = 0;
-	}
+	for (p = &n->ports[n->sw ? 0 : 1]; p <= &n->ports[n->nports]; p++)
+		fabric_port_reset(p);
 	if (!n->sw)
 		return;
 	free(n->sw->lft);
@@ -336,6 +324,8 @@ static void kill_apply(struct fault *base)
 	n->sw->mft = NULL;
 	n->sw->lft_len = n->sw->mft_len = 0;
 	n->sw->lft_top = n->sw->mft_top = 0;
+	n->sw->life_time = SWITCH_LIFE_TIME;
+	n->sw->default_port = n->sw->mc_primary = n->sw->mc_not_primary = n->sw->state_change = 0;
 }
 
 #define LASTS BIT_ULL(FAULT_FOR)

@@ -439,6 +439,17 @@ static void test_nodes(void)
 	test_stop();
 
 	start();
+	leaf_port(3)->peer->ca->wire.attr.pkey[1] = 0x8001;
+	send_eight();
+	ft = arm("h3 kill");
+	fault_remove(ft);
+	row(350, "after the reboot of a CA its P_Key table is that of power-on",
+	    h[3].port->attr.pkey[0] == WIRE_PKEY_DEFAULT_FULL && !h[3].port->attr.pkey[1] &&
+		    h[3].events & BIT_ULL(WIRE_PORT_PKEY_CHANGE));
+	row(351, "its counters are 0", h[3].packets == 8 && !test_counter("h3", 1, FABRIC_CTR_RCV_PKTS));
+	test_stop();
+
+	start();
 	ft = arm("leaf1 lft lid=3 port=2");
 	send_eight();
 	row(236, "a wrong entry", !h[3].packets && test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == 8);

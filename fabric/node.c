@@ -267,3 +267,41 @@ u64 fabric_port_vl_counter(struct fabric_port *p, u8 vl, enum fabric_vl_counter 
 
 	return counter ? *counter : 0;
 }
+
+void fabric_port_reset(struct fabric_port *p)
+{
+	struct wire_portinfo *info = p->info;
+
+	p->down_default = PHYS_STATE_POLLING;
+	p->oper_vls = p->node->f->vl_cap;
+	p->nvls = wire_vl_count(p->oper_vls);
+	p->vl_high_limit = 0;
+	p->hoq_life = 31;
+	p->vl_stall_count = 7;
+	p->enforce_in = p->enforce_out = p->filter_in = p->filter_out = 0;
+	p->phy_err_thr = p->phy_errors = p->overrun_thr = p->mc_trap_suppress = p->led = p->init_type = 0;
+	p->mkey = p->lease_end = 0;
+	p->mkey_protect = 0;
+	p->mkey_lease = 0;
+	p->prefix = WIRE_GID_PREFIX_DEFAULT;
+	free(p->arb);
+	free(p->sl2vl);
+	free(p->pkeys);
+	p->arb = NULL;
+	p->sl2vl = NULL;
+	p->pkeys = NULL;
+	info->lid = info->sm_lid = 0;
+	info->lmc = info->sm_sl = 0;
+	info->mtu_active = info->mtu_cap;
+	info->width_enabled = info->width_supported;
+	fabric_link_enable_all(info);
+	info->subnet_timeout = 18;
+	info->pkey_violations = info->qkey_violations = info->mkey_violations = 0;
+	memset(p->ctr, 0, sizeof(p->ctr));
+	memset(p->ctr_base, 0, sizeof(p->ctr_base));
+	memset(p->vl_rx, 0, sizeof(p->vl_rx));
+	if (p->vls)
+		memset(p->vls->xmit_wait, 0, sizeof(p->vls->xmit_wait));
+	if (p->ca)
+		fabric_ca_reset(p);
+}
