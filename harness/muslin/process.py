@@ -75,10 +75,14 @@ def _port_block(pid: int) -> tuple[socket.socket, Iterator[int]]:
 def free_port() -> str:
     """An unused TCP port, as text. Parallel processes get different ones, also before a program listens there."""
     _, ports = _port_block(os.getpid())
-    for port in itertools.islice(ports, PORT_BLOCK):
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("", port))
-            return str(port)
+    # Linux keeps the port of a closed connection for a minute (TIME_WAIT). A server needs SO_REUSEADDR for such a port,
+    # so these are only taken when there is no other one left.
+    for reuse in (0, 1):
+        for port in itertools.islice(ports, PORT_BLOCK):
+            with socket.socket() as s, contextlib.suppress(OSError):
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+                s.bind(("", port))
+                return str(port)
     raise OSError(errno.EADDRINUSE, "all ports of this process's block are in use")
 
 

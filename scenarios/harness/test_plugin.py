@@ -535,3 +535,21 @@ def test_the_log_of_a_restored_guest():
     assert plugin._since_restore(boot + since) == since
     assert plugin._since_restore(since) == since
     assert plugin._since_restore(boot) == boot
+
+
+CONNECTIONS = """
+import socket
+from muslin import free_port
+from muslin.process import PORT_BLOCK
+
+for port in (int(free_port()) for _ in range(2 * PORT_BLOCK)):
+    with socket.create_server(("127.0.0.1", port)) as listener, socket.create_connection(("127.0.0.1", port)) as c:
+        listener.accept()[0].close()
+        assert not c.recv(1)
+"""
+
+
+def test_ports_after_many_connections():
+    """More than a process has ports, within a minute, each of a connection that the server has closed first."""
+    env = os.environ | {"PYTHONPATH": str(TREE / "harness")}
+    subprocess.run([sys.executable, "-c", CONNECTIONS], env=env, check=True)
