@@ -21,7 +21,6 @@ import pytest
 from muslin import free_port, report, wait_until
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
-PORT = free_port()
 PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "2000"]
 
 
@@ -76,24 +75,18 @@ def test_the_drawing_is_well_formed(shared_fabric):
 
 
 def test_top_shows_rates(shared_fabric):
-    srv = shared_fabric.start("h5", "ib_write_bw", "-p", PORT, "-D", "3")
-    cli = wait_until(lambda: busy(shared_fabric), 20, "traffic", 0.1)
+    args = ["ib_write_bw", "-p", free_port(), "-D", "100"]
+    h1 = shared_fabric.host("h1")
+    before = h1.counters["port_xmit_packets"]
+    ends = shared_fabric.start_pair(
+        ("h5", *args), ("h1", *args, shared_fabric.ip("h5")), lambda: h1.counters["port_xmit_packets"] > before + 2000
+    )
     out = shared_fabric.command("top", "-n", "1", "--interval", "0.5")
     rows = [r.split() for r in out.splitlines()[1:]]
     assert rows[0][1] == "Active" and float(rows[0][4]) > 1000
     assert any(r[0] == "h1:1" and float(r[2]) > 0.01 for r in rows)
-    cli.wait(30, status=None)
-    srv.wait(30, status=None)
-
-
-def busy(fabric):
-    cli = fabric.start("h1", "ib_write_bw", "-p", PORT, "-D", "3", fabric.ip("h5"))
-    before = fabric.port("h1")["counters"]["port_xmit_packets"]
-    try:
-        wait_until(lambda: fabric.port("h1")["counters"]["port_xmit_packets"] > before + 2000, 2, "packets", 0.1)
-    except AssertionError:
-        return None
-    return cli
+    for end in ends:
+        end.kill()
 
 
 def test_metrics_for_prometheus(shared_fabric):

@@ -123,12 +123,12 @@ def test_a_manager_without_responses(sim):
 
 
 def test_much_faster_than_time(sim, tmp_path):
-    """More than a hundred hosts, swept every ten seconds: at least a thousand times faster than real time."""
+    """More than a hundred hosts, swept every ten seconds: the processor needs less than a thousandth of that time."""
     topology = tmp_path / "tree"
     topology.write_text("fattree k=8 levels=3\n")
     r = sim("--seconds", 1000, "--traffic", 0.1, topology)
     assert r["active_hosts"] == 128 and r["light_sweeps"] >= 95
-    assert r["times_real_time"] > 1000
+    assert r["cpu_seconds"] < 1 and r["times_real_time"] > 20  # the latter also beside other programs
 
 
 # A packet of 64 bytes has LRH, BTH, ICRC and VCRC besides: 90 bytes, 3.6 ns at the 200 Gb/s of 4xHDR's data.

@@ -10,7 +10,6 @@ import re
 import select
 import signal
 import struct
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from muslin import free_port, wait_until
@@ -122,17 +121,21 @@ def test_a_slow_reader_gets_all_before_the_end(shared_fabric, slow):
 def test_a_trace_ends_before_the_traffic(shared_fabric, slow):
     """Its reader is slower than the traffic, so that there is always more to write."""
     process, reader = slow
-    args = ["ib_write_bw", "-p", free_port(), "-s", "16384", "-D", "8"]
-    with ThreadPoolExecutor() as pool:
-        traffic = pool.submit(shared_fabric.pair, ("h2", *args), ("h1", *args, shared_fabric.ip("h2")))
-        for _ in range(1 << 15):
-            os.read(reader, 64)
-        process.signal(2)
-        while os.read(reader, 64):
-            pass
-        process.wait(20)
-        assert not traffic.done()
-        traffic.result()
+    args = ["ib_write_bw", "-p", free_port(), "-s", "16384", "-D", "200"]
+    h1 = shared_fabric.host("h1")
+    before = h1.counters["port_xmit_packets"]
+    ends = shared_fabric.start_pair(
+        ("h2", *args), ("h1", *args, shared_fabric.ip("h2")), lambda: h1.counters["port_xmit_packets"] > before + 2000
+    )
+    for _ in range(1 << 15):
+        os.read(reader, 64)
+    process.signal(2)
+    while os.read(reader, 64):
+        pass
+    process.wait(20)
+    assert all(end.running() for end in ends)
+    for end in ends:
+        end.kill()
 
 
 @pytest.mark.parametrize("how", ("killed", "down"))

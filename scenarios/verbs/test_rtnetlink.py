@@ -114,7 +114,8 @@ def test_monitor(shared_fabric):
 
     wait_until(lambda: has("state DOWN", "h3:1", "down"), LONG, what="an event of the link")
     wait_until(lambda: has("Deleted 2: ib0    inet 10.0.0.3/8", "h3", "unplug"), LONG, what="the end of an address")
-    assert "Deleted 2: ib0: <" in monitor.output and monitor.running()
+    monitor.expect("Deleted 2: ib0: <", LONG)
+    assert monitor.running()
     monitor.kill()
     shared_fabric.wait_active()
 
