@@ -100,7 +100,8 @@ def test_what_is_lost_shows_in_a_capture(fabric):
                           "infiniband.lrh.slid", "-e", "infiniband.bth.psn"]).wait(30)
     lid = fabric.port("h1")["lid"]
     psns = [int(r.split()[1]) for r in rows.splitlines() if r.split()[:1] == [str(lid)]]
-    assert psns and len(psns) == len(set(psns))
+    lost = (psns[0] + 2 * (psns[1] - psns[0])) % (1 << 24)  # a busy machine retransmits some of the others, too
+    assert psns.count(lost) == 1 and len(set(psns)) == 500, psns
 
 
 def test_a_starved_lane_blocks_its_service_level_alone(fabric):

@@ -245,7 +245,7 @@ def test_nothing_is_left(request, folder, shared_fabric, sig, phase):
     wait_until(lambda: not processes(str(folder)), 20, f"the end of what runs in {folder}", 0.1)
     wait_until(lambda: not processes(f"ib_write_bw -D {seconds}$"), 20, "the programs' end", 0.1)
     wait_until(lambda: not [p for p in folder.glob("**/*") if p.is_socket()], 20, "the sockets' end", 0.1)
-    assert mounts() == before
+    assert not [place for place in mounts() - before if "muslin" in place]
 
 
 def processes(pattern, folder=None):

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from muslin import free_port, wait_until
+from test_kills import wait_ipoib
 from test_sysfs import ETHERNET as SYSFS
 from test_sysfs import at  # noqa: F401
 
@@ -52,6 +53,7 @@ def test_interfaces_of_links(at):  # noqa: F811
 
 
 def test_resources_and_counters(rdma, shared_fabric):
+    wait_ipoib(shared_fabric)  # it has a queue pair, too
     before = rdma("resource", "show")[0]
     server = shared_fabric.start("h1", "ibv_rc_pingpong", "-p", free_port(), "-g", "0")
     wait_until(lambda: [x["state"] for x in rdma("resource", "show", "qp")] == ["INIT"])
