@@ -2,6 +2,7 @@
 """Endpoint of a connection: a program in a guest, or on a host of the fabric in host mode."""
 
 import collections
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -109,8 +110,11 @@ def wait_failed_over(vm, active, peer):
 def qemu(vm):
     """The process of a guest's QEMU, under the program that has started it; None: there is none yet."""
     pid = vm.process.pid
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return next((int(c) for c in children if "qemu-system" in pathlib.Path(f"/proc/{c}/cmdline").read_text()), None)
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # another program, which has ended
+            if "qemu-system" in pathlib.Path(f"/proc/{child}/cmdline").read_text():
+                return int(child)
+    return None
 
 
 def kill_daemon(fabric):

@@ -6,6 +6,7 @@ The daemon ends, or is stopped, under a guest with a ConnectX, whose QEMU does n
         leaf1 ------ spines ------ leaf2
 """
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -27,8 +28,11 @@ def a(fabric, connectx):
 
 def states(pid):
     """Of the threads of a process: one letter each, as in /proc."""
-    stats = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
-    return {stat.rpartition(") ")[2][0] for stat in stats}
+    found = set()
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            found.add(path.read_text().rpartition(") ")[2][0])
+    return found
 
 
 def kill_daemon_at_rest(fabric, vm):

@@ -6,6 +6,7 @@ daemons that die.
     daemon 0: h1, h2 - leaf1 = spine1, spine2 = leaf2 - h3, h4 :daemon 1
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -191,8 +192,11 @@ def test_a_shard_dies_while_commands_ask_it(muslin_new_fabric):
     all_links = fabric.start_muslin("fault", "add", "all", "delay", "time=1us", "prob=1%")
 
     def connected(p):
-        links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{p.popen.pid}/fd").iterdir()]
-        return any(link.startswith("socket:") for link in links)
+        for fd in pathlib.Path(f"/proc/{p.popen.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it has closed the descriptor meanwhile
+                if os.readlink(fd).startswith("socket:"):
+                    return True
+        return False
 
     for p in *asks, all_links:
         wait_until(lambda p=p: connected(p), 10, "its connection", 0.05)
