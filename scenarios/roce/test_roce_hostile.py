@@ -196,7 +196,7 @@ def test_truncated(stage, length):
     before = counted()
     packet = bth(SEND_ONLY, 0xABCDEF) + b"abcdefgh"
     stage.peer.raw(stage.peer.sealed(packet)[:length])
-    wait_until(lambda: counted() > before, 5, "the count")
+    wait_until(lambda: counted() > before, 20, "the count")
 
 
 def test_wrong_icrc(stage):

@@ -626,7 +626,7 @@ def _(n):
 @rule("a service is deleted at the end of its lease", "15.2.5.14")
 def _(n):
     yield n.service(0x1007, lease=1), OK
-    wait_until(lambda: n.get(SERVICE, id=0x1007).status == NO_RECORDS, 5, "the end of the lease")
+    wait_until(lambda: n.get(SERVICE, id=0x1007).status == NO_RECORDS, 20, "the end of the lease")
 
 
 @rule("registering again renews the lease", "15.2.5.14")

@@ -224,7 +224,7 @@ def test_a_swap_of_shards_without_a_cable_between_them(muslin_make_fabric):
         other.command("fault", "clear")
         swap()
     one.command("fault", "clear")
-    wait_until(lambda: two.port("h4").get("peer") == "leaf2", 3, "the end in the other shard", 0.1)
+    wait_until(lambda: two.port("h4").get("peer") == "leaf2", 10, "the end in the other shard", 0.1)
     s.down()
 
 
