@@ -64,7 +64,7 @@ def test_ours_takes_over_when_it_exits(new_fabric):
         vm.wait_ib0()
     a.start(f"{OPENSM} -p 14", "opensm")
     wait_until(lambda: manager(new_fabric) == "Standby", 30, "our own manager's standby", 0.2)
-    assert master(new_fabric, b) == new_fabric.port("h1")["lid"]
+    wait_until(lambda: master(new_fabric, b) == new_fabric.port("h1")["lid"], 20, "the guest's notice of OpenSM", 0.2)
     a.wait("ping -c 1 -W 1 10.0.0.5", what="IPoIB under OpenSM")
     a.stop()
     wait_until(lambda: manager(new_fabric) == "Master", 60, "our own manager's return", 0.2)
