@@ -90,6 +90,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, retransmission_q_counters), 1 },
 		{ CX_FIELD(cmd_hca_cap, rts2rts_qp_counters_set_id), 1 },
 		{ CX_FIELD(cmd_hca_cap, stat_rate_support), CX_STATIC_RATES },
+		{ CX_FIELD(cmd_hca_cap, cqe_version), 1 },
 		{ CX_FIELD(cmd_hca_cap, mcam_reg), 1 },
 		{ CX_FIELD(cmd_hca_cap, umr_extended_translation_offset), 1 },
 		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_write_umr), 1 },
@@ -152,20 +153,22 @@ int cx_query_adapter(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/*
- * Interface step sequence 0 alone, with which drivers create all SRQs, those of XRC too, by CREATE_SRQ; with 1 they do
- * so by CREATE_RMP and CREATE_XRC_SRQ. The kernel's driver takes either, rdma-core's user-space driver on VFIO only 1.
- */
+/* With interface step sequence 1 drivers create SRQs by CREATE_RMP and CREATE_XRC_SRQ, with 0 by CREATE_SRQ. */
 int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 {
-	cx_set(c->out, query_issi_out, current_issi, 0);
-	cx_set(c->out, query_issi_out, supported_issi_dw0, BIT(0));
+	cx_set(c->out, query_issi_out, current_issi, d->issi);
+	cx_set(c->out, query_issi_out, supported_issi_dw0, BIT(0) | BIT(1));
 	return CX_OK;
 }
 
 int cx_set_issi(struct connectx *d, const struct cx_cmd *c)
 {
-	return cx_get(c->in, set_issi_in, current_issi) ? CX_BAD_PARAM : CX_OK;
+	u64 issi = cx_get(c->in, set_issi_in, current_issi);
+
+	if (issi > 1)
+		return CX_BAD_PARAM;
+	d->issi = (u8)issi;
+	return CX_OK;
 }
 
 int cx_special_contexts(struct connectx *d, const struct cx_cmd *c)

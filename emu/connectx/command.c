@@ -69,7 +69,7 @@ static int query_pages(struct connectx *d, const struct cx_cmd *c)
 static int enable_hca(struct connectx *d, const struct cx_cmd *c)
 {
 	d->enabled = true;
-	d->log_uar_page = 0;
+	d->log_uar_page = d->issi = 0;
 	return CX_OK;
 }
 
@@ -234,6 +234,10 @@ static const struct {
 	{ 0x701, "DESTROY_SRQ", cx_destroy_srq, 8, 8, INITIALIZED },
 	{ 0x702, "QUERY_SRQ", cx_query_srq, 8, CX_BYTES_query_srq_out, INITIALIZED },
 	{ 0x703, "ARM_RQ", cx_arm_rq, 8, 8, INITIALIZED },
+	{ 0x705, "CREATE_XRC_SRQ", cx_create_xrc_srq, CX_BYTES_create_xrc_srq_in, 8, INITIALIZED },
+	{ 0x706, "DESTROY_XRC_SRQ", cx_destroy_xrc_srq, 8, 8, INITIALIZED },
+	{ 0x707, "QUERY_XRC_SRQ", cx_query_xrc_srq, 8, CX_BYTES_query_xrc_srq_out, INITIALIZED },
+	{ 0x708, "ARM_XRC_SRQ", cx_arm_xrc_srq, 8, 8, INITIALIZED },
 	{ 0x762, "QUERY_HCA_VPORT_CONTEXT", cx_query_vport, 8, CX_BYTES_query_hca_vport_context_out, INITIALIZED },
 	{ 0x771, "ALLOC_Q_COUNTER", cx_alloc_q_counter, 8, 8, INITIALIZED },
 	{ 0x772, "DEALLOC_Q_COUNTER", cx_dealloc_q_counter, 8, 8, INITIALIZED },
@@ -249,6 +253,10 @@ static const struct {
 	{ 0x80d, "NOP", no_effect, 8, 8, DISABLED },
 	{ 0x80e, "ALLOC_XRCD", alloc_xrcd, 8, 8, INITIALIZED },
 	{ 0x80f, "DEALLOC_XRCD", dealloc_xrcd, 8, 8, INITIALIZED },
+	{ 0x90c, "CREATE_RMP", cx_create_rmp, CX_BYTES_create_rmp_in, 8, INITIALIZED },
+	{ 0x90d, "MODIFY_RMP", cx_modify_rmp, CX_BYTES_modify_rmp_in, 8, INITIALIZED },
+	{ 0x90e, "DESTROY_RMP", cx_destroy_rmp, 8, 8, INITIALIZED },
+	{ 0x90f, "QUERY_RMP", cx_query_rmp, 8, CX_BYTES_query_rmp_out, INITIALIZED },
 };
 
 /*

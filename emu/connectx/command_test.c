@@ -2,6 +2,13 @@
 /* The command interface: queries, what a command selects, and entries and mailboxes that violate the format. */
 #include "emu/connectx/frame.h"
 
+static bool is_issi(u32 issi)
+{
+	return !driver_command(&d, 0x10a, 0, 16, CX_BYTES_query_issi_out) &&
+	       cx_get(d.out, query_issi_out, current_issi) == issi &&
+	       cx_get(d.out, query_issi_out, supported_issi_dw0) == 3;
+}
+
 static void commands(void)
 {
 	memset(d.in, 0, sizeof(d.in));
@@ -28,9 +35,13 @@ static void commands(void)
 	    !driver_command(&d, 0x107, 2, 16, 16) && !cx_get(d.out, query_pages_out, num_pages));
 	row(128, "and may give some, or take them back",
 	    !driver_command(&d, 0x108, 1, 16, 16) && !driver_command(&d, 0x108, 2, 16, 16));
-	row(129, "ISSI 0", !driver_command(&d, 0x10b, 0, 16, 16));
+	row(129, "ISSI 0", !driver_command(&d, 0x10b, 0, 16, 16) && is_issi(0));
 	cx_set(d.in, set_issi_in, current_issi, 1);
-	row(130, "an ISSI that QUERY_ISSI does not report", driver_command(&d, 0x10b, 0, 16, 16) == CX_BAD_PARAM);
+	row(147, "ISSI 1", !driver_command(&d, 0x10b, 0, 16, 16) && is_issi(1));
+	cx_set(d.in, set_issi_in, current_issi, 2);
+	row(130, "an ISSI that QUERY_ISSI does not report",
+	    driver_command(&d, 0x10b, 0, 16, 16) == CX_BAD_PARAM && is_issi(1));
+	row(148, "ends when the HCA is enabled again", !driver_command_on(&d, 0x104, 0) && is_issi(0));
 	memset(d.in, 0, sizeof(d.in));
 	row(144, "INIT_HCA", !driver_command(&d, 0x102, 0, 16, 16));
 	row(24, "the virtual port's state and GUIDs",

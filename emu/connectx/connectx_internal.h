@@ -27,6 +27,7 @@
 #define CX_WQE_BB      64u
 #define CX_WQE_BBS     16u
 #define CX_ANY_QPN     0xffffffu
+#define CX_NO_INDEX    0xffffffu /* the user index of queues with completions of version 0 */
 
 /*
  * Status of a command. BAD_RES: it names an object that does not exist, to act on or to use ("not existing CQ when
@@ -168,6 +169,7 @@ struct cx_list {
 struct cx_qp {
 	struct verbs_qp qp;
 	u32 qpn;          /* number that the driver uses */
+	u32 user_index;   /* of completions of version 1; CX_NO_INDEX: they are of version 0 */
 	u32 uar, service; /* uar 0: it has no send queue */
 	bool privileged;  /* of the guest's kernel: may register physical pages */
 	bool offload;     /* with LSO and checksum offload */
@@ -187,8 +189,16 @@ struct cx_qp {
 	u8 src_qpn;
 };
 
+/* By what command it was created: any SRQ; those of XRC; others. */
+enum cx_srq_kind {
+	CX_SRQ_ANY,
+	CX_SRQ_XRC,
+	CX_SRQ_RMP,
+};
+
 struct cx_srq {
 	struct verbs_srq srq;
+	enum cx_srq_kind kind;
 	struct cx_rq rq;
 	struct cx_buf buf;
 	struct cx_record record;
@@ -206,6 +216,7 @@ struct connectx {
 	u64 command_queue;
 	u32 interface;
 	bool enabled; /* ENABLE_HCA was executed */
+	u8 issi;      /* interface step sequence since then */
 	u32 caps_set; /* capability mask bits that the driver has set */
 	u8 fatal;     /* syndrome of an internal error (enum cx_syndrome); 0: none */
 	/* Of UARs: the driver's choice for INIT_HCA (log2 of 4,096 bytes), and log2 of their size since then. */
@@ -371,6 +382,8 @@ extern const struct hca_cq_ops cx_cq_ops;
 /* qp.c, srq.c */
 cx_command cx_create_qp, cx_destroy_qp, cx_modify_qp, cx_query_qp, cx_attach_mcg, cx_detach_mcg;
 cx_command cx_create_srq, cx_destroy_srq, cx_query_srq, cx_arm_rq;
+cx_command cx_create_xrc_srq, cx_destroy_xrc_srq, cx_query_xrc_srq, cx_arm_xrc_srq;
+cx_command cx_create_rmp, cx_destroy_rmp, cx_query_rmp, cx_modify_rmp;
 extern const struct verbs_ops cx_verbs_ops;
 struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn);
 void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn);
@@ -380,6 +393,7 @@ void cx_umr_qp_destroy(struct connectx *d, struct cx_qp *qp);
 int cx_srq_init(struct verbs_srq *srq, u32 max_wr, const void *cmd);
 void cx_srq_fini(struct verbs_srq *srq);
 u32 cx_srq_posted(void *fe);
+u32 cx_srq_user_index(const struct connectx *d, u32 srqn);
 extern const struct hca_wq_ops cx_srq_wq_ops;
 
 /* attr.c: QP contexts and address vectors */

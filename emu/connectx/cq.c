@@ -37,7 +37,7 @@ struct cqe {
 	__be32 flags_qpn; /* GRH 29:28, SL 27:24, source QPN */
 	u8 checksums, header_type;
 	__be16 vlan;
-	__be32 srqn, imm;
+	__be32 index_srqn, imm; /* user index, or SRQ, by the CQE version */
 	u8 reserved3[4];
 	__be32 bytes;
 	union {
@@ -131,13 +131,32 @@ static u32 pkey_of(const struct connectx *d, const struct hca_cqe *c)
 	return c->pkey_index < WIRE_PORT_PKEYS ? a->pkey[c->pkey_index] : FULL_PKEY;
 }
 
+/*
+ * By its user index a queue pair, or for XRC an SRQ, has completions of version 1, which have that index instead of the
+ * number of the SRQ. So queues of programs and of the kernel differ, whose drivers find the queue by either.
+ */
+static u32 index_srqn(const struct connectx *d, const struct cx_qp *qp, const struct hca_cqe *c, bool receive)
+{
+	u32 index = CX_NO_INDEX;
+
+	if (receive && qp && qp->service == CX_QP_XRC)
+		index = cx_srq_user_index(d, c->srqn);
+	else if (qp)
+		index = qp->user_index;
+	if (index != CX_NO_INDEX)
+		return index;
+	return receive ? c->srqn : 0;
+}
+
 static int cq_complete(void *fe, const struct hca_cqe *c)
 {
 	struct cx_cq *cq = fe;
 	struct connectx *d = cx_of(cq->cq.verbs);
 	const struct cx_qp *qp = cx_qp_get(d, c->qpn);
 	bool receive = c->opcode >= HCA_WC_RECV;
-	struct cqe e = { .bytes = cpu_to_be32(c->byte_len), .index = cpu_to_be16((u16)c->token) };
+	struct cqe e = { .bytes = cpu_to_be32(c->byte_len),
+			 .index_srqn = cpu_to_be32(index_srqn(d, qp, c, receive)),
+			 .index = cpu_to_be16((u16)c->token) };
 	enum cqe_opcode opcode;
 
 	if (!receive) {
@@ -150,7 +169,6 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 		e.flags_qpn = cpu_to_be32((c->flags & HCA_WC_GRH ? 1u << 28 : 0) | (u32)(c->sl & 0xf) << 24 |
 					  (c->src_qp & INDEX));
 		e.imm = cpu_to_be32(qp && qp->service == CX_QP_GSI ? pkey_of(d, c) : c->imm);
-		e.srqn = cpu_to_be32(c->srqn);
 		if (c->flags & HCA_WC_IP_CSUM_OK)
 			e.checksums = L3_OK | L4_OK;
 		opcode = receive_opcode(c);

@@ -195,6 +195,7 @@ static inline int driver_qp(struct driver *d, u32 service, u32 n, u32 srqn, u32 
 	cx_set(qpc, qpc, st, service);
 	cx_set(qpc, qpc, pd, d->pdn);
 	cx_set(qpc, qpc, uar_page, d->uar);
+	cx_set(qpc, qpc, user_index, d->user_index ? d->user_index : CX_NO_INDEX);
 	cx_set(qpc, qpc, log_rq_size, LOG_RQ);
 	cx_set(qpc, qpc, log_rq_stride, 2);
 	cx_set(qpc, qpc, log_sq_size, LOG_SQ);

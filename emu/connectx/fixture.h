@@ -27,6 +27,7 @@ struct driver {
 	bool privileged; /* its queue pairs may use the reserved L_Key, of all memory */
 	bool offload;    /* and have LSO and checksum offload */
 	u32 eqn, cqn, pdn, uar, lkey;
+	u32 user_index; /* of its queue pairs; 0: their completions are of version 0 */
 	u32 eqe, cqe; /* index of the next entry */
 	u32 modifier; /* attribute modifier of the last MAD */
 };

@@ -117,6 +117,36 @@
 	F(srqc, pd, 0xc8, 24)                                              \
 	F(srqc, lwm, 0xe0, 16)                                             \
 	F(srqc, dbr_addr, 0x140, 64)                                       \
+	F(create_xrc_srq_in, xrc_srq_context_entry, 0x80, 512)             \
+	A(create_xrc_srq_in, pas, 0x880, 64)                               \
+	F(create_xrc_srq_out, xrc_srqn, 0x48, 24)                          \
+	F(destroy_xrc_srq_in, xrc_srqn, 0x48, 24)                          \
+	F(query_xrc_srq_in, xrc_srqn, 0x48, 24)                            \
+	F(query_xrc_srq_out, xrc_srq_context_entry, 0x80, 512)             \
+	F(xrc_srqc, user_index, 0x88, 24)                                  \
+	F(arm_xrc_srq_in, xrc_srqn, 0x48, 24)                              \
+	F(arm_xrc_srq_in, lwm, 0x70, 16)                                   \
+	F(create_rmp_in, ctx, 0x100, 1920)                                 \
+	F(create_rmp_out, rmpn, 0x48, 24)                                  \
+	F(destroy_rmp_in, rmpn, 0x48, 24)                                  \
+	F(query_rmp_in, rmpn, 0x48, 24)                                    \
+	F(query_rmp_out, rmp_context, 0x100, 1920)                         \
+	F(modify_rmp_in, rmp_state, 0x40, 4)                               \
+	F(modify_rmp_in, rmpn, 0x48, 24)                                   \
+	F(modify_rmp_in, bitmask, 0x80, 64)                                \
+	F(modify_rmp_in, ctx, 0x100, 1920)                                 \
+	F(rmp_bitmask, lwm, 0x3f, 1)                                       \
+	F(rmpc, state, 0x8, 4)                                             \
+	F(rmpc, wq, 0x180, 1536)                                           \
+	F(wq, wq_type, 0x0, 4)                                             \
+	F(wq, wq_signature, 0x4, 1)                                        \
+	F(wq, page_offset, 0x2b, 5)                                        \
+	F(wq, lwm, 0x30, 16)                                               \
+	F(wq, pd, 0x48, 24)                                                \
+	F(wq, dbr_addr, 0x80, 64)                                          \
+	F(wq, log_wq_stride, 0x10c, 4)                                     \
+	F(wq, log_wq_pg_sz, 0x113, 5)                                      \
+	F(wq, log_wq_sz, 0x11b, 5)                                         \
 	F(arm_rq_in, srq_number, 0x48, 24)                                 \
 	F(arm_rq_in, lwm, 0x70, 16)                                        \
 	F(create_qp_in, qpc, 0xc0, 1856)                                   \
@@ -142,6 +172,7 @@
 	F(qpc, ulp_stateless_offload_mode, 0x5c, 4)                        \
 	F(qpc, counter_set_id, 0x60, 8)                                    \
 	F(qpc, uar_page, 0x68, 24)                                         \
+	F(qpc, user_index, 0x88, 24)                                       \
 	F(qpc, log_page_size, 0xa3, 5)                                     \
 	F(qpc, remote_qpn, 0xa8, 24)                                       \
 	F(qpc, primary_address_path, 0xc0, 352)                            \
@@ -249,6 +280,7 @@
 	F(cmd_hca_cap, local_ca_ack_delay, 0x1ab, 5)                       \
 	F(cmd_hca_cap, num_ports, 0x1b8, 8)                                \
 	F(cmd_hca_cap, log_max_msg, 0x1c3, 5)                              \
+	F(cmd_hca_cap, cqe_version, 0x1fc, 4)                              \
 	F(cmd_hca_cap, stat_rate_support, 0x1e0, 16)                       \
 	F(cmd_hca_cap, ipoib_basic_offloads, 0x204, 1)                     \
 	F(cmd_hca_cap, atomic, 0x21e, 1)                                   \
@@ -304,6 +336,11 @@
 	S(create_srq_in, 272)               \
 	S(query_srq_out, 272)               \
 	S(srqc, 64)                         \
+	S(create_xrc_srq_in, 272)           \
+	S(query_xrc_srq_out, 272)           \
+	S(create_rmp_in, 272)               \
+	S(modify_rmp_in, 272)               \
+	S(query_rmp_out, 272)               \
 	S(create_qp_in, 272)                \
 	S(rst2init_qp_in, 272)              \
 	S(query_qp_out, 256)                \

@@ -116,6 +116,7 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 		qp->uar = (u32)cx_get(qpc, qpc, uar_page);
 		cx_uar_use(d, qp->uar, 1);
 	}
+	qp->user_index = (u32)cx_get(qpc, qpc, user_index);
 	qp->offload = cx_get(qpc, qpc, ulp_stateless_offload_mode);
 	qp->record.addr = cx_get(qpc, qpc, dbr_addr);
 	qp->has_rq = cx_get(qpc, qpc, rq_type) == RQ_OWN;

@@ -37,6 +37,7 @@ struct driver {
 	bool privileged, offload;
 	u8 in[8192], out[8192];
 	u32 eqn, cqn, pdn, uar, lkey;
+	u32 user_index;
 	u32 eqe, cqe;
 };
 
