@@ -54,23 +54,43 @@ static_assert(sizeof(struct cqe) == ENTRY && offsetof(struct cqe, slid) == 22 &&
 		      offsetof(struct cqe, syndrome) == 55 && offsetof(struct cqe, index) == 60,
 	      "a completion queue entry");
 
-static const u8 syndromes[HCA_WC_STATUSES] = {
-	[HCA_WC_LOC_LEN_ERR] = 0x01,       [HCA_WC_LOC_QP_OP_ERR] = 0x02,  [HCA_WC_LOC_EEC_OP_ERR] = 0x02,
-	[HCA_WC_LOC_PROT_ERR] = 0x04,      [HCA_WC_WR_FLUSH_ERR] = 0x05,   [HCA_WC_MW_BIND_ERR] = 0x06,
-	[HCA_WC_BAD_RESP_ERR] = 0x10,      [HCA_WC_LOC_ACCESS_ERR] = 0x11, [HCA_WC_REM_INV_REQ_ERR] = 0x12,
-	[HCA_WC_REM_ACCESS_ERR] = 0x13,    [HCA_WC_REM_OP_ERR] = 0x14,     [HCA_WC_RETRY_EXC_ERR] = 0x15,
-	[HCA_WC_RNR_RETRY_EXC_ERR] = 0x16, [HCA_WC_REM_ABORT_ERR] = 0x22,
+/*
+ * Syndromes of errors, and vendor syndromes of requests and of receives, which programs have as vendor_err. Public logs
+ * of ConnectX-4 and later adapters tell the latter; 0: none is known.
+ */
+static const struct {
+	u8 syndrome, request, receive;
+} errors[HCA_WC_STATUSES] = {
+	[HCA_WC_LOC_LEN_ERR] = { 0x01 },
+	[HCA_WC_LOC_QP_OP_ERR] = { 0x02, 0x68 },
+	[HCA_WC_LOC_EEC_OP_ERR] = { 0x02, 0x68 },
+	[HCA_WC_LOC_PROT_ERR] = { 0x04, 0x52, 0x32 },
+	[HCA_WC_WR_FLUSH_ERR] = { 0x05, 0xf9, 0xf9 },
+	[HCA_WC_MW_BIND_ERR] = { 0x06, 0x78 },
+	[HCA_WC_BAD_RESP_ERR] = { 0x10 },
+	[HCA_WC_LOC_ACCESS_ERR] = { 0x11 },
+	[HCA_WC_REM_INV_REQ_ERR] = { 0x12, 0x8a },
+	[HCA_WC_REM_ACCESS_ERR] = { 0x13, 0x88 },
+	[HCA_WC_REM_OP_ERR] = { 0x14, 0x89 },
+	[HCA_WC_RETRY_EXC_ERR] = { 0x15, 0x81 },
+	[HCA_WC_RNR_RETRY_EXC_ERR] = { 0x16 },
+	[HCA_WC_REM_ABORT_ERR] = { 0x22 },
 };
 #define SYNDROME_OTHER 0x1f /* the drivers' general error */
 
 /* A memory key request that fails has its own syndrome: "memory management operation error". */
-static u8 syndrome_of(const struct hca_cqe *c)
+static void cqe_set_error(struct cqe *e, const struct hca_cqe *c, bool receive)
 {
 	u8 status = c->status;
 
 	if (status == HCA_WC_LOC_QP_OP_ERR && (c->opcode == HCA_WC_REG_MR || c->opcode == HCA_WC_LOCAL_INV))
 		status = HCA_WC_MW_BIND_ERR;
-	return status < HCA_WC_STATUSES && syndromes[status] ? syndromes[status] : SYNDROME_OTHER;
+	if (status >= HCA_WC_STATUSES || !errors[status].syndrome) {
+		e->syndrome = SYNDROME_OTHER;
+		return;
+	}
+	e->syndrome = errors[status].syndrome;
+	e->vendor = receive ? errors[status].receive : errors[status].request;
 }
 
 static u32 cq_stride(const struct cx_cq *cq)
@@ -175,8 +195,7 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 	}
 	if (c->status) {
 		opcode = receive ? CQE_RECV_ERROR : CQE_REQUEST_ERROR;
-		e.syndrome = syndrome_of(c);
-		e.vendor = (u8)c->vendor_err;
+		cqe_set_error(&e, c, receive);
 	} else {
 		e.timestamp = cpu_to_be64(cx_clock());
 	}

@@ -191,4 +191,44 @@ static void moderation(void)
 	    moderated_nop(a, i) && moderated_nop(a, i + 1) && moderated_nop(a, i + 2));
 }
 
-PARTS(sizes, sizes_ignoring_overrun, states, modifiers, moderation)
+/* Syndrome and vendor syndrome of a request and of a receive that fails with a status. */
+static void errors(void)
+{
+	static const struct {
+		u32 row;
+		u8 status, opcode, syndrome, vendor;
+	} rows[] = {
+		{ 170, HCA_WC_LOC_LEN_ERR, HCA_WC_RECV, 0x01, 0 },
+		{ 171, HCA_WC_LOC_QP_OP_ERR, HCA_WC_SEND, 0x02, 0x68 },
+		{ 172, HCA_WC_LOC_PROT_ERR, HCA_WC_SEND, 0x04, 0x52 },
+		{ 173, HCA_WC_LOC_PROT_ERR, HCA_WC_RECV, 0x04, 0x32 },
+		{ 174, HCA_WC_WR_FLUSH_ERR, HCA_WC_SEND, 0x05, 0xf9 },
+		{ 175, HCA_WC_WR_FLUSH_ERR, HCA_WC_RECV, 0x05, 0xf9 },
+		{ 176, HCA_WC_MW_BIND_ERR, HCA_WC_BIND_MW, 0x06, 0x78 },
+		{ 177, HCA_WC_LOC_QP_OP_ERR, HCA_WC_REG_MR, 0x06, 0x78 },
+		{ 178, HCA_WC_BAD_RESP_ERR, HCA_WC_RDMA_READ, 0x10, 0 },
+		{ 179, HCA_WC_LOC_ACCESS_ERR, HCA_WC_RECV, 0x11, 0 },
+		{ 180, HCA_WC_REM_INV_REQ_ERR, HCA_WC_SEND, 0x12, 0x8a },
+		{ 181, HCA_WC_REM_ACCESS_ERR, HCA_WC_RDMA_WRITE, 0x13, 0x88 },
+		{ 182, HCA_WC_REM_OP_ERR, HCA_WC_SEND, 0x14, 0x89 },
+		{ 183, HCA_WC_RETRY_EXC_ERR, HCA_WC_SEND, 0x15, 0x81 },
+		{ 184, HCA_WC_RNR_RETRY_EXC_ERR, HCA_WC_SEND, 0x16, 0 },
+		{ 185, HCA_WC_REM_ABORT_ERR, HCA_WC_SEND, 0x22, 0 },
+		{ 186, HCA_WC_GENERAL_ERR, HCA_WC_SEND, 0x1f, 0 },
+		{ 187, 0xff, HCA_WC_SEND, 0x1f, 0 },
+	};
+	u32 qpn = completions(0), i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct hca_cqe cqe = { .status = rows[i].status, .opcode = rows[i].opcode, .qpn = qpn };
+		void *cq = table_get(&d.dev->verbs.cqs, d.cqn);
+		const u8 *e;
+
+		row(rows[i].row, "the completion", !cx_cq_ops.complete(container_of(cq, struct cx_cq, cq), &cqe));
+		e = driver_poll(&d);
+		row(rows[i].row, "has syndrome and vendor syndrome",
+		    driver_failed(e, rows[i].opcode >= HCA_WC_RECV, rows[i].syndrome) && e[54] == rows[i].vendor);
+	}
+}
+
+PARTS(sizes, sizes_ignoring_overrun, states, modifiers, moderation, errors)
