@@ -184,7 +184,7 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	n->nports = nports;
 	n->line = b->line;
 	n->vendid = 0x0002c9;
-	n->devid = type == NODE_TYPE_CA ? 0x1017 : 0xb924;
+	n->devid = type == NODE_TYPE_CA ? 0x1013 : 0xb924;
 	n->id = id ? strdup(id) : NULL;
 	n->ports = calloc(nports + 1u, sizeof(*n->ports));
 	n->ip = type == NODE_TYPE_CA ? calloc(nports + 1u, sizeof(*n->ip)) : NULL;

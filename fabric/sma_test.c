@@ -441,6 +441,9 @@ static void test_mixed(void)
 	test_send_mad(&h1, m.raw, 100, MAD_QPN_SMI);
 	row(210, "LID, then directed route",
 	    h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
+	row(213, "a host is a ConnectX-4, as its PCI function is in a guest",
+	    wire_get(h1.last.raw + SMP_DATA, NODEINFO_VENDOR_ID) == 0x2c9 &&
+		    wire_get(h1.last.raw + SMP_DATA, NODEINFO_DEVICE_ID) == 0x1013);
 	test_smp_init(&m, MAD_CLASS_SUBN_DIRECTED, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	wire_set(m.raw, SMP_HOP_CNT, 1);
 	wire_set(m.raw, SMP_DR_DLID, 2);

@@ -79,6 +79,7 @@ def test_ibstat(shared_fabric, a):
     out, port = a.run("ibstat mlx5_0"), shared_fabric.port("h1")
     assert "CA type: MT4115" in out and "State: Active" in out and "Link layer: InfiniBand" in out
     assert re.search(rf"Base lid: {port['lid']}\b", out) and f"Port GUID: {port['guid']}" in out
+    assert re.search(r"DevId:\.+0x1013$", a.run("smpquery nodeinfo -D 0"), re.M), "as its PCI function, 4115"
     out = a.run("ibv_devinfo -v")
     assert "PORT_ACTIVE" in out and "vendor_part_id:\t\t\t4115" in out
 
