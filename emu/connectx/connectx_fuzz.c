@@ -38,6 +38,9 @@ static void fold_command(const struct driver *d, u8 *in, u32 len)
 		{ 0x502, (CX_AT_rst2init_qp_in_qpc + CX_AT_qpc_dbr_addr) / 8, CX_BYTES_rst2init_qp_in },
 		{ 0x700, (CX_AT_create_srq_in_srq_context_entry + CX_AT_srqc_dbr_addr) / 8,
 		  CX_AT_create_srq_in_pas / 8 },
+		{ 0x705, (CX_AT_create_xrc_srq_in_xrc_srq_context_entry + CX_AT_srqc_dbr_addr) / 8,
+		  CX_AT_create_xrc_srq_in_pas / 8 },
+		{ 0x90c, (CX_AT_create_rmp_in_ctx + CX_AT_rmpc_wq + CX_AT_wq_dbr_addr) / 8, CX_BYTES_create_rmp_in },
 	};
 	u32 i, at;
 

@@ -104,6 +104,24 @@ def test_completion_timestamps(shared_fabric, a):
     assert re.search(r"hca_core_clock:\s+156250kHZ", a.run("ibv_devinfo -v"))
 
 
+def test_vendor_syndrome(shared_fabric, a):
+    """A program has the vendor syndrome of an error as it has it of the adapter."""
+    tool = f"ib_write_bw -F -n 100 -p {free_port()}"
+    broken = shared_fabric.fault("h1", "complete", status="RETRY_EXC_ERR", queue="send", opcode="write", nth=20)
+    server = shared_fabric.start("h6", *tool.split())
+    a.start(f"until grep -q syndrom /tmp/bw.log; do {tool} 10.0.0.6; done", "bw")
+    a.wait("grep -q syndrom /tmp/bw.log", what="the error")
+    server.kill()
+    broken.clear()
+    assert re.search(r"Failed status 12: wr_id \d+ syndrom 0x81", a.log("bw")), a.log("bw")
+
+
+def test_commands_of_srqs(shared_fabric, a):
+    """The driver has chosen interface step sequence 1, in whose commands a user index is."""
+    used = counters(shared_fabric)
+    assert {"CREATE_RMP", "CREATE_XRC_SRQ"} <= used.keys() and "CREATE_SRQ" not in used
+
+
 def test_ipoib(a):
     for address, sizes in (("10.0.0.6", (56, 1900)), ("fd00::6", (56,))):
         a.wait(f"ping -c 1 -W 1 {address}", what="an echo")
