@@ -28,8 +28,8 @@ struct driver {
 	bool offload;    /* and have LSO and checksum offload */
 	u32 eqn, cqn, pdn, uar, lkey;
 	u32 user_index; /* of its queue pairs; 0: their completions are of version 0 */
-	u32 eqe, cqe; /* index of the next entry */
-	u32 modifier; /* attribute modifier of the last MAD */
+	u32 eqe, cqe;   /* index of the next entry */
+	u32 modifier;   /* attribute modifier of the last MAD */
 };
 
 static inline int driver_send(struct wire_port *port, struct wire_packet *p)
