@@ -45,10 +45,16 @@ static const struct {
 	{ 14, 0x1000, ~0ull - 0xfe, 0x100, LW, -EINVAL },
 	{ 15, 0, 0, 1ull << 47, LW, -EINVAL },
 	{ 16, 0x1000, 0x1000, 0x100, LW | HCA_ACCESS_ON_DEMAND, -EINVAL },
+	{ 18, 0x1010, 0x1010, 0, LW | RW, 0 },
+	{ 19, ~0ull, ~0ull, 0, LW, 0 },
 };
 
 static void check_registrations(void)
 {
+	const u64 page = 0x1000;
+	const struct hca_mr_init empty = {
+		.pdn = f.pdn, .iova = 0x1010, .access = LW, .pages = &page, .npages = 1, .page_shift = 12
+	};
 	u32 i, lkey, rkey;
 
 	for (i = 0; i < ARRAY_SIZE(registrations); i++) {
@@ -64,6 +70,8 @@ static void check_registrations(void)
 		row(registrations[i].n, "once", hca_mr_dereg(f.ctx, lkey) == -ENOENT);
 	}
 	row(17, "no such PD", hca_mr_reg(f.ctx, 999, 0, 0, 1, LW, &lkey, &rkey) == -EINVAL);
+	row(20, "a guest's region of zero length",
+	    !hca_mr_reg_pages(f.ctx, &empty, &lkey, &rkey) && !hca_mr_dereg(f.ctx, lkey));
 }
 
 /* Regions: 0 all rights at 0x10000..0x10100 seen as 0x50000; 1 local only; 2 at the top of the address space;

@@ -8,6 +8,7 @@
 #define REMOTE    (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
 #define OPTIONAL  0x3ff00000u
 #define MAX_PAGES (1u << 20)
+#define PAGE      4096u
 
 /* 10.6.3: remote write rights require local write. @more: further rights that this region may have. */
 static int check_access(u32 access, u32 more)
@@ -27,6 +28,15 @@ static int check_access(u32 access, u32 more)
 static bool wraps(u64 start, u64 len)
 {
 	return len && start + len - 1 < start;
+}
+
+/*
+ * As in the kernel, where ib_umem_get() refuses a region without a page: one of zero length has the page of its
+ * address, and none if that is aligned. siw_umem_get() refuses zero length.
+ */
+static bool has_page(const struct hca *hca, u64 va, u64 len)
+{
+	return len || (va % PAGE && !hca_iw(hca));
 }
 
 static void be_region(struct hca_key *k, u64 base, u64 len, u32 access, u32 *lkey, u32 *rkey)
@@ -54,7 +64,8 @@ int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64
 
 	if (err)
 		return err;
-	if (!pd || !len || (len > ctx->hca->caps.max_mr_size && !whole) || wraps(va, len) || wraps(base, len))
+	if (!pd || !has_page(ctx->hca, va, len) || (len > ctx->hca->caps.max_mr_size && !whole) || wraps(va, len) ||
+	    wraps(base, len))
 		return -EINVAL;
 	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
@@ -104,7 +115,7 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, const struct hca_mr_init *init, u32 *l
 
 	if (err)
 		return err;
-	if (!pd || !len || len > ctx->hca->caps.max_mr_size || wraps(base, len))
+	if (!pd || len > ctx->hca->caps.max_mr_size || wraps(base, len))
 		return -EINVAL;
 	if (!n || n > MAX_PAGES || init->page_shift < 6 || init->page_shift > 31)
 		return -EINVAL;
