@@ -153,9 +153,11 @@ def test_server_reboots(new_fabric):
     a.run("head -c 4194304 /tmp/f >/tmp/small && cp /tmp/small /mnt/before && sync", timeout=120)
     a.start("exec 9>/mnt/open; echo one >&9; until [ -e /tmp/go ]; do sleep 0.1; done; echo two >&9", "open")
     a.wait("grep one /mnt/open")
+    slow = new_fabric.fault("h5", "rate", bps="50M")  # 8 s: else it may end before the reset
     a.start("dd if=/tmp/f of=/mnt/during bs=64k conv=fsync && echo ended", "dd")
     wait_until(lambda: int(b.run("stat -c %s /export/during 2>/dev/null || echo 0")) > 1 << 20, 30, "its start", 0)
     b.reboot()
+    slow.clear()
     b.wait_ib0()
     assert "ended" not in a.log("dd")
     b.run("nfs-server /dev/vda")
