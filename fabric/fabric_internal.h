@@ -300,6 +300,8 @@ u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a 
 /* node.c */
 /* "0x2c90300000050", or "H-..." and "S-..." as in ibnetdiscover; 0: no GUID. */
 u64 fabric_node_guid_of(const char *name);
+/* What a subnet manager sets, and the counters, as after power-on. The link is down. */
+void fabric_port_reset(struct fabric_port *p);
 
 /* receive.c */
 void fabric_receive_run(struct loop_task *t, struct now now);
@@ -332,8 +334,6 @@ void fabric_arb_timer(struct loop_timer *t, struct now now);
 int fabric_ca_send(struct wire_port *w, struct wire_packet *p);
 void fabric_ca_set_cap(struct wire_port *w, u32 set, u32 clear);
 void fabric_ca_violation(struct wire_port *w, const struct wire_port_violation *v);
-/* What a subnet manager sets, and the counters, as after power-on. The link is down. */
-void fabric_port_reset(struct fabric_port *p);
 void fabric_ca_reset(struct fabric_port *p); /* the tables of a CA's port */
 int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_node *n);
 void fabric_ca_fini(struct fabric_port *p);
@@ -353,9 +353,9 @@ void fabric_link_state(struct fabric_port *p, u8 state);
 void fabric_link_train(struct fabric_port *p, struct fabric_port *q); /* both ends go to Initialize */
 bool fabric_link_trains(const struct fabric_port *p);                 /* does this end permit it? */
 /* Sets LinkWidthActive and LinkSpeedActive. */
-void fabric_link_enable_all(struct wire_portinfo *info);                     /* speeds */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed); /* @speed: enum wire_speed */
-void fabric_link_set_supported(struct fabric_port *p, u8 speed);             /* and Enabled: @speed and those below */
+void fabric_link_set_supported(struct fabric_port *p, u8 speed);             /* @speed and those below */
+void fabric_link_enable_all(struct wire_portinfo *info);                     /* all supported widths and speeds */
 u8 fabric_link_width(u8 lanes);                                              /* the bit of LinkWidth */
 
 /* remote.c: ports of other daemons */

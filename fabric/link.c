@@ -44,11 +44,11 @@ void fabric_link_set_supported(struct fabric_port *p, u8 speed)
 		info->speed_ext_supported |= speeds[i].ext;
 		info->fdr10_supported |= fabric_is_mlnx(p->node) ? speeds[i].fdr10 : 0;
 	}
-	fabric_link_enable_all(info);
 }
 
 void fabric_link_enable_all(struct wire_portinfo *info)
 {
+	info->width_enabled = info->width_supported;
 	info->speed_enabled = info->speed_supported;
 	info->speed_ext_enabled = info->speed_ext_supported ? info->speed_ext_supported : LINK_SPEED_EXT_DISABLE;
 	info->fdr10_enabled = info->fdr10_supported;

@@ -293,7 +293,6 @@ void fabric_port_reset(struct fabric_port *p)
 	info->lid = info->sm_lid = 0;
 	info->lmc = info->sm_sl = 0;
 	info->mtu_active = info->mtu_cap;
-	info->width_enabled = info->width_supported;
 	fabric_link_enable_all(info);
 	info->subnet_timeout = 18;
 	info->pkey_violations = info->qkey_violations = info->mkey_violations = 0;
