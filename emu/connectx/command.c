@@ -107,57 +107,6 @@ static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 	return cx_destroyed(hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd)));
 }
 
-bool cx_uar_exists(const struct connectx *d, u32 uar)
-{
-	const struct cx_uar *u = table_get(&d->uars, uar);
-
-	return u && !u->deallocated;
-}
-
-static void uar_free_if_unused(struct connectx *d, u32 uar, const struct cx_uar *u)
-{
-	if (!u->users && u->deallocated)
-		free(table_remove(&d->uars, uar));
-}
-
-void cx_uar_use(struct connectx *d, u32 uar, int n)
-{
-	struct cx_uar *u = table_get(&d->uars, uar);
-
-	u->users += (u32)n;
-	uar_free_if_unused(d, uar, u);
-}
-
-static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
-{
-	struct cx_uar *u = calloc(1, sizeof(*u));
-	u32 n;
-	int err = u ? table_add(&d->uars, u, &n) : -ENOMEM;
-
-	if (!err)
-		cx_set(c->out, alloc_uar_out, uar, n);
-	else
-		free(u);
-	return err;
-}
-
-/*
- * Unlike other objects, also one in use: rdma-core deallocates that of a device's CQs when the device is closed, which
- * is before the kernel destroys the CQs that the program has left (perftest's), and does not do so again. Queues keep
- * its number: doorbells of a later owner must not ring them.
- */
-static int dealloc_uar(struct connectx *d, const struct cx_cmd *c)
-{
-	u32 n = (u32)cx_get(c->in, dealloc_uar_in, uar);
-	struct cx_uar *u = table_get(&d->uars, n);
-
-	if (!u || u->deallocated)
-		return CX_BAD_RES;
-	u->deallocated = true;
-	uar_free_if_unused(d, n, u);
-	return CX_OK;
-}
-
 static int alloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 n;
@@ -245,8 +194,8 @@ static const struct {
 	  INITIALIZED },
 	{ 0x800, "ALLOC_PD", alloc_pd, 8, 8, INITIALIZED },
 	{ 0x801, "DEALLOC_PD", dealloc_pd, 8, 8, INITIALIZED },
-	{ 0x802, "ALLOC_UAR", alloc_uar, 8, 8, INITIALIZED },
-	{ 0x803, "DEALLOC_UAR", dealloc_uar, 8, 8, INITIALIZED },
+	{ 0x802, "ALLOC_UAR", cx_alloc_uar, 8, 8, INITIALIZED },
+	{ 0x803, "DEALLOC_UAR", cx_dealloc_uar, 8, 8, INITIALIZED },
 	{ 0x805, "ACCESS_REG", cx_access_reg, 8, 8, ENABLED },
 	{ 0x806, "ATTACH_TO_MCG", cx_attach_mcg, CX_BYTES_attach_to_mcg_in, 8, INITIALIZED },
 	{ 0x807, "DETACH_FROM_MCG", cx_detach_mcg, CX_BYTES_attach_to_mcg_in, 8, INITIALIZED },

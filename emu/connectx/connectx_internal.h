@@ -20,7 +20,8 @@
 #define CX_TURN_UMR    (16u << 10)  /* of entries of a memory key request, which count as a request */
 #define CX_SLOTS       32           /* entries of the command queue */
 #define CX_REG_ENTRIES 512u         /* pages or ranges of a fast registration */
-#define CX_UARS_AT     0x100000u    /* in the BAR */
+#define CX_BAR_SIZE    (1u << 25)
+#define CX_UARS_AT     0x100000u /* in the BAR */
 #define CX_UAR_SHIFT   12
 #define CX_POLLED      8u /* send queues whose doorbell records are polled */
 #define CX_HALVES      16u
@@ -308,11 +309,17 @@ void cx_commands_forget(struct connectx *d);
 u16 cx_command_op(const char *name); /* 0: unknown */
 const char *cx_command_name(u32 n);  /* of the nth row of the table; NULL past the end */
 u32 cx_command_total(void);
+/* Returns the page list at the end of a command. */
+struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
+
+/* uar.c */
+cx_command cx_alloc_uar, cx_dealloc_uar;
+void cx_uars_init(struct connectx *d);
+void cx_uars_fini(struct connectx *d);
 bool cx_uar_exists(const struct connectx *d, u32 uar);
 /* Counts one more (1) or one less (-1) queue with doorbells in the UAR. One more: it exists. */
 void cx_uar_use(struct connectx *d, u32 uar, int n);
-/* Returns the page list at the end of a command. */
-struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
+void cx_uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len);
 
 /* q_counter.c */
 cx_command cx_alloc_q_counter, cx_dealloc_q_counter, cx_query_q_counter;

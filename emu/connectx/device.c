@@ -16,7 +16,6 @@
 #define VENDOR_MELLANOX  0x15b3
 #define DEVICE_CONNECTX4 0x1013
 #define CLASS_INFINIBAND 0x020700
-#define BAR_SIZE         (1u << 25)
 #define MSIX_TABLE       0x4000
 #define MSIX_PBA         0x5000
 #define QUEUE_ALIGN      4096u /* of the command queue */
@@ -49,14 +48,6 @@ enum {
 #define SEVERITY_RFR    BIT(31)
 #define RESET_SUPPORTED BIT(30)
 
-/* Doorbells in a UAR. */
-enum {
-	UAR_CQ = 0x20,
-	UAR_EQ_ARM = 0x40,
-	UAR_EQ = 0x48,
-	UAR_SEND = 0x800, /* two or four buffers */
-};
-
 const char *connectx_counter_name(u32 n)
 {
 	static const char *const names[] = { CX_COUNTERS(COUNTER_NAME) };
@@ -83,75 +74,6 @@ u64 cx_clock(void)
 	return clock_read() / 32 * (CX_CLOCK_KHZ / 31250);
 }
 static_assert(CX_CLOCK_KHZ == 156250, "5 ticks in 32 ns");
-
-/* ---- doorbells ---- */
-
-static void doorbell(struct connectx *d, u32 uar, u32 off, u64 value)
-{
-	d->found++;
-	if (off == UAR_CQ)
-		cx_cq_doorbell(d, uar, (u32)(value >> 32), (u32)value);
-	else
-		cx_qp_doorbell(d, uar, (u32)value >> 8);
-}
-
-static struct cx_half *half_at(struct connectx *d, u64 at)
-{
-	u32 i;
-
-	for (i = 0; i < CX_HALVES; i++) {
-		if (d->half[i].at == at)
-			return &d->half[i];
-	}
-	return NULL;
-}
-
-static void half_keep(struct connectx *d, u64 at, const u8 *bytes)
-{
-	struct cx_half *h = half_at(d, at) ?: &d->half[d->next_half++ % CX_HALVES];
-
-	h->at = at;
-	memcpy(h->bytes, bytes, sizeof(h->bytes));
-}
-
-/* Takes the first half of the doorbell at @at; false: there is none. */
-static bool half_take(struct connectx *d, u64 at, u8 *bytes)
-{
-	struct cx_half *h = half_at(d, at);
-
-	if (!h)
-		return false;
-	memcpy(bytes, h->bytes, sizeof(h->bytes));
-	h->at = 0;
-	return true;
-}
-
-/*
- * Send and CQ doorbells have 8 bytes, which a 32-bit driver writes as two halves. Other bytes of a request in a send
- * buffer (BlueFlame) are ignored: the queue has them, too.
- */
-static void uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len)
-{
-	u32 uar = (u32)(at >> d->uar_shift), off = (u32)(at & (BIT(d->uar_shift) - 1));
-	u8 whole[8];
-
-	if ((off == UAR_EQ_ARM || off == UAR_EQ) && len == 4) {
-		cx_eq_doorbell(d, uar, (u32)wire_load(buf, 4), off == UAR_EQ_ARM);
-		return;
-	}
-	if (off != UAR_CQ && off != UAR_CQ + 4 && (off < UAR_SEND || off % 0x100 > 4))
-		return;
-	if (len >= 8 && off % 8 == 0) {
-		doorbell(d, uar, off, wire_load(buf, 8));
-	} else if (len == 4 && off % 8 == 0) {
-		half_keep(d, at, buf);
-	} else if (len == 4 && half_take(d, at - 4, whole)) {
-		memcpy(whole + 4, buf, 4);
-		doorbell(d, uar, off - 4, wire_load(whole, 8));
-	} else {
-		cx_count(d, CX_CTR_BAD_DOORBELLS);
-	}
-}
 
 /* ---- the BAR ---- */
 
@@ -264,7 +186,7 @@ static void on_write(void *dev, u32 bar, u64 off, const void *buf, u32 len)
 
 	if (off >= CX_UARS_AT) {
 		if (d->verbs.ctx)
-			uar_write(d, off, buf, len);
+			cx_uar_write(d, off, buf, len);
 	} else if (len == 4) {
 		segment_write(d, off, (u32)wire_load(buf, 4));
 	}
@@ -324,23 +246,17 @@ static void tables_init(struct connectx *d)
 
 static void tables_fini(struct connectx *d)
 {
-	void *p;
-	u32 i;
-
 	verbs_fini(&d->verbs);
-	table_for_each (&d->uars, i, p)
-		free(p);
+	cx_uars_fini(d);
 	cx_counter_sets_destroy(d);
 	table_fini(&d->qpns);
-	table_fini(&d->uars);
 }
 
 int cx_start(struct connectx *d)
 {
 	cx_stop(d);
 	d->fatal = 0;
-	d->uar_shift = CX_UAR_SHIFT + d->log_uar_page;
-	table_init(&d->uars, CX_UARS_AT >> d->uar_shift, (BAR_SIZE >> d->uar_shift) - 1);
+	cx_uars_init(d);
 	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &cx_dma, d, cx_event_raise, d);
 	if (!d->verbs.ctx)
 		return -ENOMEM;
@@ -412,7 +328,6 @@ static void on_reset(void *dev)
 	d->map_epoch++;
 	interface_off(d);
 	d->command_queue = 0;
-	memset(d->half, 0, sizeof(d->half));
 	d->fatal = 0;
 }
 
@@ -438,7 +353,7 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 		.subvendor = VENDOR_MELLANOX,
 		.subdevice = 0x0008,
 		.class_code = CLASS_INFINIBAND,
-		.bar[0] = { .size = BAR_SIZE, .mem64 = true, .prefetchable = true },
+		.bar[0] = { .size = CX_BAR_SIZE, .mem64 = true, .prefetchable = true },
 		.vectors = CX_VECTORS,
 		.msix_bar = 0,
 		.msix_table = MSIX_TABLE,
