@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +44,8 @@ struct loop *loop_create(void)
 	}
 	list_init(&loop->tasks);
 	list_init(&loop->pollers);
+	/* By default this thread's timers may be 50 us late, which is more than delays of links may be. */
+	prctl(PR_SET_TIMERSLACK, 1ul);
 	loop->now.ns = clock_read();
 	return loop;
 }

@@ -42,7 +42,10 @@ struct loop_poller {
 	u64 stay_ns;
 };
 
-/* NULL with errno set. The virtual loop's clock jumps to the next timer when there is no other work. */
+/*
+ * NULL with errno set. The virtual loop's clock jumps to the next timer when there is no other work. The thread that
+ * calls loop_create() has timers without slack from then on.
+ */
 struct loop *loop_create(void);
 struct loop *loop_create_virtual(void);
 bool loop_is_virtual(const struct loop *loop);

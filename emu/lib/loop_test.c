@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of loop.c in virtual time: order of timers, tasks and descriptors, and deletion in callbacks. */
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "emu/lib/loop.h"
@@ -349,6 +350,7 @@ int main(void)
 	if (!loop)
 		return 1;
 	test_pollers();
+	row(31, "timers have no slack", prctl(PR_GET_TIMERSLACK, 0ul, 0ul, 0ul, 0ul) == 1);
 	row(19, "a sleep of less than a millisecond is not a whole one",
 	    least_late(400 * NSEC_PER_USEC) <= 400 * NSEC_PER_USEC);
 	loop_destroy(loop);
