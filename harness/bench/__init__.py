@@ -25,12 +25,21 @@ class Bench:
 
     def __init__(self, build):
         self.build = pathlib.Path(build).resolve()
+        self.failed = False
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-bench-"))
         install = ["make", "-s", "install", f"O={self.build}", "DESTDIR=", f"prefix={self.folder}"]
         subprocess.run(install, check=True)
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, name, function, *args):
+        """Calls the function. If it fails, says so, for the bench's status; what comes after it is measured."""
+        try:
+            function(*args)
+        except (AssertionError, OSError, RuntimeError, subprocess.SubprocessError) as e:
+            print(f"  {name} stopped: {e}", flush=True)
+            self.failed = True
 
     @contextlib.contextmanager
     def fabric(self, *args, name="bench", **options):
@@ -108,15 +117,10 @@ def main(build="build", *sections):
         return 2
     print("muslin bench: each figure, and its ratio to what the same run measured of the peer")
     bench = Bench(build)
-    failed = 0
     try:
         for section in sections or SECTIONS:
             print(f"{section}:", flush=True)
-            try:
-                importlib.import_module(f"bench.{section}").run(bench)
-            except (AssertionError, OSError, RuntimeError, subprocess.SubprocessError) as e:
-                print(f"  {section} stopped: {e}", flush=True)
-                failed = 1
+            bench.run(section, importlib.import_module(f"bench.{section}").run, bench)
     finally:
         bench.close()
-    return failed
+    return int(bench.failed)
