@@ -105,8 +105,8 @@ static int payload_write(struct rxe_qp *rq, const struct hca_mem *m, u32 off, st
 
 int rxe_recv_write(struct rxe_qp *rq, u32 off, struct rxe_bytes from)
 {
-	const struct hca_mem m = { rq->qp, rq->resp.recv.sge, rq->resp.recv.num_sge, hca_key_recv,
-				   HCA_ACCESS_LOCAL_WRITE };
+	const struct hca_mem m = { rq->qp,       rq->resp.recv.sge,      rq->resp.recv.num_sge,
+				   hca_key_recv, HCA_ACCESS_LOCAL_WRITE, .token = rq->resp.recv.token };
 
 	return payload_write(rq, &m, off, from, RXE_WRITE_RECV, rq->resp.epsn);
 }
@@ -114,14 +114,18 @@ int rxe_recv_write(struct rxe_qp *rq, u32 off, struct rxe_bytes from)
 int rxe_remote_write(struct rxe_qp *rq, u32 rkey, u64 va, struct rxe_bytes from)
 {
 	const struct hca_sge sge = { va, from.len, rkey };
-	const struct hca_mem m = { rq->qp, &sge, 1, hca_key_remote, HCA_ACCESS_REMOTE_WRITE };
+	const struct hca_mem m = {
+		rq->qp, &sge, 1, hca_key_remote, HCA_ACCESS_REMOTE_WRITE, .token = va + rq->resp.wr_left
+	};
 
 	return payload_write(rq, &m, 0, from, RXE_WRITE_REMOTE, rq->resp.epsn);
 }
 
 int rxe_response_write(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, struct rxe_bytes from)
 {
-	const struct hca_mem m = { rq->qp, w->wr.sge, w->wr.num_sge, hca_key_local, HCA_ACCESS_LOCAL_WRITE };
+	const struct hca_mem m = {
+		rq->qp, w->wr.sge, w->wr.num_sge, hca_key_local, HCA_ACCESS_LOCAL_WRITE, .token = w->wr.token
+	};
 
 	return payload_write(rq, &m, off, from, RXE_WRITE_RESPONSE, rxe_wqe_slot(rq, w));
 }
@@ -137,7 +141,9 @@ int rxe_wqe_read(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 len, void *l
 int rxe_resource_load(struct rxe_qp *rq, struct rxe_resource *r, u64 va, u32 len, void *local)
 {
 	const struct hca_sge sge = { va, len, r->rkey };
-	const struct hca_mem m = { rq->qp, &sge, 1, hca_key_remote, HCA_ACCESS_REMOTE_READ };
+	const struct hca_mem m = {
+		rq->qp, &sge, 1, hca_key_remote, HCA_ACCESS_REMOTE_READ, .token = r->va + r->length
+	};
 	struct hca_mem_batch b = { rq->rxe->rd, resource_read_failed, rq, (u64)(r - rq->resp.res) };
 	bool late;
 	int err;
@@ -156,7 +162,7 @@ bool rxe_reads_run(struct rxe_qp *rq, u64 *due)
 
 	hca_batch_run(rq->rxe->rd);
 	*due = hca_ctx_moves(rq->qp->ctx);
-	if (likely(*due == before))
+	if (likely(!hca_batch_faulted(rq->rxe->rd) && *due == before))
 		*due = 0;
 	return *due;
 }

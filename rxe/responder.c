@@ -413,7 +413,7 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 
 	if (unlikely(rq->resp.failing || rq->fail_due))
 		return; /* handled as a lost packet */
-	if (unlikely(diff >= 0 && hca_ctx_overfull(rq->qp->ctx))) {
+	if (unlikely(diff >= 0 && hca_qp_overfull(rq->qp))) {
 		/* A PSN after cpsn: earlier requests are pending, and will be acknowledged. */
 		if (rxe_is_reliable(rq) && psn == rq->resp.cpsn)
 			resp_wait(rq, psn);

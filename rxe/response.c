@@ -150,7 +150,7 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	struct rxe_wqe *w;
 	u8 syndrome = WIRE_AETH_ACK;
 
-	if (rq->fail_due || (p->len && hca_ctx_full(rq->qp->ctx)))
+	if (rq->fail_due || (p->len && hca_qp_full(rq->qp)))
 		return; /* handled as a lost packet */
 	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->req.wq.wqes ||
 	    wire_psn_diff(psn, rq->req.una) < 0 || wire_psn_diff(psn, rq->req.max_psn) >= 0) {

@@ -132,7 +132,7 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 	}
 	if (rq->req.una == rq->req.max_psn)
 		return;
-	if (hca_ctx_full(rq->qp->ctx) ||
+	if (hca_qp_full(rq->qp) ||
 	    rxe_pending(rq, rq->req.load_due)) { /* this side delays the ACK: moves are pending */
 		rxe_retry_arm(rq);
 		return;

@@ -46,7 +46,7 @@ struct rxe_resource {
 	u32 first_psn, npkts;
 	u32 sent, start; /* responses sent; the first response to the latest request or duplicate */
 	u64 va, orig;
-	u64 due;     /* the move that fetches the chunk, or an atomic's orig; see hca_ctx_moved(); 0: fetched */
+	u64 due;     /* the move that fetches the chunk, or an atomic's orig; see hca_qp_moved(); 0: fetched */
 	bool failed; /* that move failed */
 	u32 rkey, length, msn;
 	u32 srqn; /* XRC: the SRQ that the request names, which has the PD of its R_Key */
@@ -192,7 +192,7 @@ struct rxe_qp {
 	struct list dirty;   /* on rxe->dirty while a commit is due, on rxe->commit_wait while it waits for writes */
 	struct list stalled; /* on rxe->stalled while it waits for moves to or from client memory */
 	bool wrote;          /* it has added writes to the batch, or ended access by a key, since write_due was set */
-	u64 write_due;       /* the move of its last write, as of hca_ctx_moved() */
+	u64 write_due;       /* the move of its last write, as of hca_qp_moved() */
 	enum rxe_fail fail_due;
 	u8 fail_status;   /* of the requester's failure */
 	bool mig_refused; /* PATH_MIG_ERR was raised for a migration request by a wrong path */
@@ -289,7 +289,7 @@ u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off
 u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access);
 /*
  * Runs the batch of reads, which all belong to @rq. True: they are pending as move *due; bytes and failures are valid
- * when hca_ctx_moved() returns true for that move.
+ * when hca_qp_moved() returns true for that move.
  */
 bool rxe_reads_run(struct rxe_qp *rq, u64 *due);
 bool rxe_writes_done(struct rxe_qp *rq); /* all writes of the queue pair are in memory; the batch must have been run */
@@ -299,7 +299,7 @@ int rxe_atomic(struct rxe_qp *rq, const struct hca_span *span, bool swap, u64 co
 	       u32 psn);
 static inline bool rxe_pending(const struct rxe_qp *rq, u64 due)
 {
-	return unlikely(due) && !hca_ctx_moved(rq->qp->ctx, due);
+	return unlikely(due) && !hca_qp_moved(rq->qp, due);
 }
 /* Are writes pending that a commit has to wait for? Unlike rxe_writes_done(), valid while the batch is not empty. */
 static inline bool rxe_writes_late(const struct rxe_qp *rq)

@@ -59,7 +59,7 @@ static void ud_deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 	};
 	int got, err;
 
-	got = hca_ctx_overfull(rq->qp->ctx) ? 0 : rxe_recv_get(rq);
+	got = hca_qp_overfull(rq->qp) ? 0 : rxe_recv_get(rq);
 	if (got <= 0) {
 		rxe_resp_fail(rq, got ? RXE_RESP_RECV : RXE_RESP_NO_RECV);
 		return;

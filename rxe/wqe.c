@@ -88,7 +88,7 @@ bool rxe_wqes_pull(struct rxe_qp *rq)
 	static struct hca_send_wr wr;
 	u32 first = rq->req.wq.head, n, bytes = 0;
 
-	if (unlikely(hca_ctx_full(rq->qp->ctx))) {
+	if (unlikely(hca_qp_full(rq->qp))) {
 		rxe_stall(rq);
 		return false;
 	}

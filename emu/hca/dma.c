@@ -22,32 +22,12 @@
 #define MOVING_MOST   (8u << 20)   /* bytes of pending moves beyond which the requests of their context wait */
 #define MOVING_DROP   (32u << 20)  /* beyond which requests of its peers are dropped */
 
-struct entry {
-	struct hca_dma_seg seg;
-	void (*failed)(void *arg, u64 tag);
-	void *arg;
-	u64 tag;
-};
-
-/* A pending move of a context. */
-struct hca_pending {
-	struct list link;
-	struct hca_ctx *ctx;
-	struct hca_move *move;
-	u64 serial;
-	void *mem;
-	bool check;          /* of a region's memory, no move of data */
-	struct hca_key *key; /* of that region; NULL: it was deregistered meanwhile */
-	u32 n;
-	struct entry entry[];
-};
-
 struct group {
 	struct hca_ctx *ctx; /* NULL: the context was destroyed */
 	void *mem;
 	bool write;
 	u32 n, cap;
-	struct entry *entry;
+	struct hca_entry *entry;
 };
 
 /* Two sets, so that a callback of a run may add entries for the next one. */
@@ -64,6 +44,7 @@ struct hca_batch {
 	struct set set[2];
 	u32 cur;
 	bool running;
+	bool faulted;
 	u32 serial; /* changes with every run and change of direction */
 	struct hca_dma_seg seg[SEGS_PER_CALL];
 };
@@ -104,6 +85,14 @@ void hca_batch_destroy(struct hca_batch *b)
 u32 hca_batch_pending(const struct hca_batch *b)
 {
 	return b->set[b->cur].pending;
+}
+
+bool hca_batch_faulted(struct hca_batch *b)
+{
+	bool faulted = b->faulted;
+
+	b->faulted = false;
+	return faulted;
 }
 
 static void *span_mem(const struct hca_span *span)
@@ -162,7 +151,7 @@ static struct group *open_group(struct hca_batch *b, struct hca_ctx *ctx, void *
 static bool grow(struct group *g)
 {
 	u32 cap = g->cap ? 2 * g->cap : 64;
-	struct entry *e = realloc(g->entry, cap * sizeof(*e));
+	struct hca_entry *e = realloc(g->entry, cap * sizeof(*e));
 
 	if (!e)
 		return false;
@@ -173,9 +162,8 @@ static bool grow(struct group *g)
 
 /* Moves */
 
-/* Allocates a move of @n entries, with a copy of the bytes to be written; does not start it. NULL if out of memory. */
-static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, enum hca_move_op op, const struct entry *e,
-				       u32 n)
+struct hca_pending *hca_pending_new(struct hca_ctx *ctx, void *mem, enum hca_move_op op, const struct hca_entry *e,
+				    u32 n)
 {
 	size_t head = sizeof(struct hca_move) + n * sizeof(struct hca_move_seg);
 	struct hca_pending *p = malloc(sizeof(*p) + n * sizeof(*e));
@@ -206,20 +194,19 @@ static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, enum hca_
 }
 
 /* Bytes that a pending move holds: of many short segments, these are mostly its lists. */
-static u64 pending_bytes(const struct hca_pending *p)
+u64 hca_pending_bytes(const struct hca_pending *p)
 {
 	return sizeof(*p) + sizeof(*p->move) + p->n * (sizeof(p->entry[0]) + sizeof(p->move->seg[0])) + p->move->bytes;
 }
 
-/* The move is done: copies its bytes to the entries' buffers, and reports failures. */
-static void pending_finish(struct hca_pending *p, bool failed)
+void hca_pending_finish(struct hca_pending *p, bool failed)
 {
 	const struct hca_move *m = p->move;
 	bool any = failed;
 	u32 i, at = 0;
 
 	for (i = 0; i < p->n; at += m->seg[i++].len) {
-		const struct entry *e = &p->entry[i];
+		const struct hca_entry *e = &p->entry[i];
 
 		if (failed || m->seg[i].failed) {
 			any = true;
@@ -247,7 +234,7 @@ static int move_start(struct hca_pending *p)
 
 	if (err == -EINPROGRESS) {
 		p->serial = ++ctx->move_serial;
-		ctx->moving += pending_bytes(p);
+		ctx->moving += hca_pending_bytes(p);
 		list_add(&ctx->moves, &p->link);
 		return err;
 	}
@@ -257,7 +244,7 @@ static int move_start(struct hca_pending *p)
 	if (err == -EBUSY)
 		free(p);
 	else
-		pending_finish(p, err);
+		hca_pending_finish(p, err);
 	free(m);
 	return err ? err : failed ? -EFAULT : 0;
 }
@@ -268,9 +255,9 @@ static void pending_end(struct hca_pending *p, bool failed)
 	const struct hca_transport *t = ctx->hca->transport;
 
 	list_del(&p->link);
-	ctx->moving -= pending_bytes(p);
+	ctx->moving -= hca_pending_bytes(p);
 	__atomic_store_n(&p->move->pending, NULL, __ATOMIC_RELAXED); /* see hca_move_abandoned() */
-	pending_finish(p, failed);
+	hca_pending_finish(p, failed);
 	if (t && t->moved)
 		t->moved(ctx->hca);
 }
@@ -321,6 +308,7 @@ void hca_moves_disown(struct hca_ctx *ctx, const void *arg)
 			p->entry[i].seg.local = NULL;
 		}
 	}
+	hca_page_faults_disown(ctx, arg);
 }
 
 void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len)
@@ -338,6 +326,7 @@ void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len)
 			p->entry[i].seg.local = NULL;
 		}
 	}
+	hca_page_faults_forget_local(ctx, from, len);
 }
 
 u64 hca_ctx_moves(const struct hca_ctx *ctx)
@@ -414,14 +403,14 @@ u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 key)
 }
 
 /* Starts one move of up to @n entries from @e on; returns how many entries it has. */
-static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct entry *e, u32 n, bool write)
+static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct hca_entry *e, u32 n, bool write)
 {
 	struct hca_pending *p;
 	u32 take = 0, bytes = 0, i;
 
 	for (; take < n && take < SEGS_PER_CALL && (!take || bytes + e[take].seg.len <= MOVE_BYTES); take++)
 		bytes += e[take].seg.len;
-	p = pending_new(ctx, mem, write ? HCA_MOVE_WRITE : HCA_MOVE_READ, e, take);
+	p = hca_pending_new(ctx, mem, write ? HCA_MOVE_WRITE : HCA_MOVE_READ, e, take);
 	if (p)
 		move_start(p);
 	for (i = 0; i < take && !p; i++)
@@ -431,7 +420,7 @@ static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct entry *e, 
 }
 
 /* Moves a single entry. */
-static void entry_move(struct hca_ctx *ctx, void *mem, const struct entry *e, bool write)
+static void entry_move(struct hca_ctx *ctx, void *mem, const struct hca_entry *e, bool write)
 {
 	int err = (write ? ctx->dma->write : ctx->dma->read)(mem, &e->seg, 1);
 
@@ -443,13 +432,13 @@ static void entry_move(struct hca_ctx *ctx, void *mem, const struct entry *e, bo
 
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len)
 {
-	const struct entry e = { .seg = { .addr = addr, .len = len, .local = (void *)(uintptr_t)local } };
+	const struct hca_entry e = { .seg = { .addr = addr, .len = len, .local = (void *)(uintptr_t)local } };
 	int err = ctx->dma->write(dma, &e.seg, 1);
 	struct hca_pending *p;
 
 	if (err != -EAGAIN)
 		return err;
-	p = pending_new(ctx, dma, HCA_MOVE_WRITE, &e, 1);
+	p = hca_pending_new(ctx, dma, HCA_MOVE_WRITE, &e, 1);
 	return p ? move_start(p) : -ENOMEM;
 }
 
@@ -457,15 +446,15 @@ int hca_mr_check(struct hca_key *k)
 {
 	struct hca_ctx *ctx = k->ctx;
 	void *mem = k->mem ? k->mem : ctx->dma_ctx;
-	const struct entry e[2] = { { .seg = { .addr = k->va, .len = 1 } },
-				    { .seg = { .addr = k->va + k->len - 1, .len = 1 } } };
+	const struct hca_entry e[2] = { { .seg = { .addr = k->va, .len = 1 } },
+					{ .seg = { .addr = k->va + k->len - 1, .len = 1 } } };
 	struct hca_pending *p;
 	int err;
 
 	err = ctx->dma->check ? ctx->dma->check(mem, k->va, k->len, k->access & HCA_ACCESS_LOCAL_WRITE) : 0;
 	if (err != -EAGAIN)
 		return err;
-	p = pending_new(ctx, mem, HCA_MOVE_READ, e, 2);
+	p = hca_pending_new(ctx, mem, HCA_MOVE_READ, e, 2);
 	if (!p)
 		return -ENOMEM;
 	err = move_start(p);
@@ -481,7 +470,7 @@ int hca_mr_check(struct hca_key *k)
 static inline void batch_add(struct hca_batch *b, const struct hca_span *span, void *local,
 			     void (*failed)(void *arg, u64 tag), void *arg, u64 tag, bool write)
 {
-	struct entry e = {
+	struct hca_entry e = {
 		.seg = { .addr = span->addr, .len = span->len, .on_demand = span->on_demand, .local = local },
 		.failed = failed,
 		.arg = arg,
@@ -491,6 +480,13 @@ static inline void batch_add(struct hca_batch *b, const struct hca_span *span, v
 
 	if (!span->len)
 		return;
+	if (unlikely(span->absent)) {
+		if (!hca_page_fault_wait(span, write ? HCA_MOVE_WRITE : HCA_MOVE_READ, &e, 0, 0))
+			b->faulted = true;
+		else if (failed)
+			failed(arg, tag);
+		return;
+	}
 	g = open_group(b, span->ctx, span_mem(span), write);
 	if (unlikely(!g || (g->n == g->cap && !grow(g)))) { /* the entry is moved alone, after all pending entries */
 		hca_batch_run(b);
@@ -548,7 +544,7 @@ static void run_group(struct hca_batch *b, struct group *g)
 			next = i + entries_start(ctx, g->mem, g->entry + i, next - i, g->write);
 		} else if (unlikely(err)) { /* one by one, to find those that fail */
 			for (; i < next && g->ctx; i++) {
-				struct entry e = g->entry[i];
+				struct hca_entry e = g->entry[i];
 
 				entry_move(g->ctx, g->mem, &e, g->write);
 			}
@@ -611,7 +607,7 @@ void *hca_span_direct(const struct hca_span *span, bool write)
 {
 	const struct hca_ctx *ctx = span->ctx;
 
-	if (!ctx->dma->direct || span->on_demand)
+	if (!ctx->dma->direct || span->on_demand || span->absent)
 		return NULL;
 	return ctx->dma->direct(span_mem(span), span->addr, span->len, write);
 }
@@ -626,9 +622,9 @@ u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value)
 static int atomic_start(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
 			void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
-	const struct entry e = { .seg = { span->addr, 8, span->on_demand, old }, .arg = arg, .tag = tag };
+	const struct hca_entry e = { .seg = { span->addr, 8, span->on_demand, old }, .arg = arg, .tag = tag };
 	struct hca_pending *p =
-		pending_new(span->ctx, span_mem(span), swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, &e, 1);
+		hca_pending_new(span->ctx, span_mem(span), swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, &e, 1);
 	int err;
 
 	if (!p)
@@ -651,6 +647,16 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 
 	if (span->len != 8)
 		return -EFAULT;
+	if (unlikely(span->absent)) {
+		const struct hca_entry e = {
+			.seg = { .addr = span->addr, .len = 8, .local = old }, .failed = failed, .arg = arg, .tag = tag
+		};
+
+		return hca_page_fault_wait(span, swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, &e, compare_add,
+					   swap_value)
+			       ? -EFAULT
+			       : -EINPROGRESS;
+	}
 	p = hca_span_direct(span, true);
 	if (p && !((uintptr_t)p & 7)) { /* also atomic against operations of the application itself */
 		*old = compare_add;

@@ -26,6 +26,7 @@ struct hca_qp {
 	u32 qpn, src_qpn;
 	bool sq_sig_all, rx_csum;
 	bool flush_deferred; /* set by the transport: earlier completions are pending, the flush must wait for them */
+	bool suspended[2];   /* the responder, the requester: by a page fault (page_fault.c) */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
 	/* As modified; the transport's query() gives the present values (state, sq_psn, path_mig_state...). */
@@ -124,6 +125,12 @@ struct hca_span {
 	u32 len;
 	bool on_demand; /* see struct hca_dma_seg */
 	void *mem;      /* memory of the process that registered it; NULL: the context's */
+	/* A page fault: @addr is an address of @key; the access waits. */
+	bool absent;
+	u8 kind; /* enum hca_page_fault_kind */
+	u32 key, access;
+	u64 token; /* of the request; of an access by R_Key: the operation's end address; 0: not known */
+	struct hca_qp *qp;
 };
 /*
  * Checks key, PD, range, state and rights. Returns the number of spans, or an hca_key_error. Up to
@@ -150,7 +157,8 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr);
  *
  * Another thread moves the memory of a process that is not mapped here. The run may return before such a move
  * completes: hca_ctx_moves() and hca_ctx_moved() give its progress, and the transport's moved() is called. Read
- * buffers must stay valid until then, or their owner be disowned; bytes to be written were copied.
+ * buffers must stay valid until then, or their owner be disowned; bytes to be written were copied. Accesses that wait
+ * for a page fault are such moves, too, of their QP alone: hca_qp_moved().
  */
 struct hca_batch;
 struct hca_batch *hca_batch_create(void);
@@ -161,6 +169,8 @@ void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const voi
 		     void (*failed)(void *arg, u64 tag), void *arg, u64 tag);
 void hca_batch_run(struct hca_batch *b);
 u32 hca_batch_pending(const struct hca_batch *b);
+/* Whether entries that were added since the last call wait for a page fault. */
+bool hca_batch_faulted(struct hca_batch *b);
 /* Drops entries whose memory belongs to @ctx, which is being destroyed. */
 void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx);
 /* A pointer to the span's memory, valid until the next return to the loop; NULL if it is not mapped here. */
@@ -171,6 +181,8 @@ void *hca_span_direct(const struct hca_span *span, bool write);
  */
 int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
 	       void (*failed)(void *arg, u64 tag), void *arg, u64 tag);
+/* As hca_ctx_moved(), and no page fault of the QP from before @serial is pending. */
+bool hca_qp_moved(const struct hca_qp *qp, u64 serial);
 /* Pending moves of @ctx for the owner @arg will neither fill its buffers nor
  * call it. The batches must have been run. */
 void hca_moves_disown(struct hca_ctx *ctx, const void *arg);
@@ -180,6 +192,18 @@ void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len);
 bool hca_ctx_full(const struct hca_ctx *ctx);
 /* The pending moves hold so many bytes that requests of its peers are dropped. */
 bool hca_ctx_overfull(const struct hca_ctx *ctx);
+/* The same for requests of this QP, or of its peers: also its accesses that wait for page faults hold so many bytes. */
+bool hca_page_faults_full(const struct hca_qp *qp, bool overfull);
+static inline bool hca_qp_full(const struct hca_qp *qp)
+{
+	return hca_ctx_full(qp->ctx) ||
+	       (unlikely(qp->suspended[0] || qp->suspended[1]) && hca_page_faults_full(qp, false));
+}
+static inline bool hca_qp_overfull(const struct hca_qp *qp)
+{
+	return hca_ctx_overfull(qp->ctx) ||
+	       (unlikely(qp->suspended[0] || qp->suspended[1]) && hca_page_faults_full(qp, true));
+}
 
 /* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */
 enum hca_counter {

@@ -224,6 +224,7 @@ struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, v
 	list_init(&ctx->pds);
 	list_init(&ctx->keys);
 	list_init(&ctx->moves);
+	list_init(&ctx->faults);
 	list_init(&ctx->flushing);
 	loop_task_init(&ctx->flush_task, hca_ctx_flush_run);
 	list_init(&ctx->in_error);

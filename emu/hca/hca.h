@@ -268,6 +268,7 @@ struct hca_event {
  * @on_demand: of a region whose pages may come and go (ODP): its memory is that of the addresses now.
  */
 struct hca_move;
+struct hca_page_fault;
 struct hca_dma_seg {
 	u64 addr;
 	u32 len;
@@ -287,6 +288,11 @@ struct hca_dma_ops {
 	int (*start)(void *dma, struct hca_move *m);
 	void (*use)(void *dma, int by); /* adds @by (1 or -1) to the number of regions of this memory; may be NULL */
 	bool on_demand;                 /* regions may have HCA_ACCESS_ON_DEMAND */
+	/*
+	 * An access needs a page that a memory key lacks (HCA_PAGE_NO_READ). 0: hca_page_fault_resume() follows, if the
+	 * QP is neither reset nor destroyed. -errno: the access fails. NULL: all fail.
+	 */
+	int (*page_fault)(void *dma, const struct hca_page_fault *f);
 };
 /*
  * Before each segment that is stored to an application's memory: it becomes visible after those before it, also on a
@@ -476,7 +482,8 @@ int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 
 enum hca_mkey_kind {
 	HCA_MKEY_LINEAR, /* addresses in the DMA space */
 	HCA_MKEY_PAGES,
-	HCA_MKEY_RANGES, /* of other keys of its PD that have no ranges themselves */
+	HCA_MKEY_RANGES, /* of other keys of its PD that are linear, or of pages or blocks */
+	HCA_MKEY_BLOCKS, /* as ranges, but each of 1 << page_shift bytes, of keys that are linear or of pages */
 };
 struct hca_mkey {
 	enum hca_mkey_kind kind; /* fixed at creation, as @entries */
@@ -494,11 +501,47 @@ int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key);
 int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m);
 /* -EINVAL also when a valid one would exceed its pages or ranges, or have more rights than the keys of its ranges. */
 int hca_mkey_set(struct hca_ctx *ctx, u32 key, const struct hca_mkey *m);
-/* Sets entries from @first on. Addresses of pages are checked at each access. */
+/*
+ * Sets entries from @first on. Addresses of pages are checked at each access; these bits of them mean that a page is
+ * absent for reads, or for writes. A range of key HCA_RANGE_ABSENT is absent as a whole. An access is a page fault
+ * then.
+ */
+#define HCA_PAGE_NO_READ  1ull
+#define HCA_PAGE_NO_WRITE 2ull
+#define HCA_RANGE_ABSENT  0u
 int hca_mkey_set_pages(struct hca_ctx *ctx, u32 key, u32 first, const u64 *pages, u32 n);
 int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hca_sge *range, u32 n);
+/* Copies up to @n ranges or blocks from the first on, and returns how many; 0 also of other keys. */
+u32 hca_mkey_ranges(struct hca_ctx *ctx, u32 key, struct hca_sge *range, u32 n);
 /* Bytes of the ranges before number @first, as far as they are set. */
 u64 hca_mkey_extent(struct hca_ctx *ctx, u32 key, u32 first);
+
+/*
+ * Page faults (on-demand paging). The side of the QP whose access needs an absent page is suspended: that access and
+ * the later ones of the side wait, and their requests neither complete nor are acknowledged. The front end knows of one
+ * fault of a side at a time. When it has set the pages, it resumes the side.
+ */
+enum hca_page_fault_kind {
+	HCA_PAGE_FAULT_SEND,     /* requester: payload of a send request */
+	HCA_PAGE_FAULT_RESPONSE, /* requester: memory for the response to a READ or atomic */
+	HCA_PAGE_FAULT_RECV,     /* responder: memory of a receive request */
+	HCA_PAGE_FAULT_READ,     /* responder: by an R_Key, an RDMA READ */
+	HCA_PAGE_FAULT_WRITE,    /* responder: an RDMA WRITE or atomic */
+};
+static inline bool hca_page_fault_requester(enum hca_page_fault_kind kind)
+{
+	return kind <= HCA_PAGE_FAULT_RESPONSE;
+}
+struct hca_page_fault {
+	enum hca_page_fault_kind kind;
+	void *fe;  /* of the QP */
+	void *srq; /* RECV: of its SRQ; NULL: of the QP's own queue */
+	u64 token; /* of the send or receive request */
+	u32 key;   /* by R_Key: the access, and how long the operation is from @va on */
+	u64 va, len;
+};
+/* @failed: the pages cannot be set: the waiting accesses of the side fail. -ENOENT: no fault of this side is known. */
+int hca_page_fault_resume(struct hca_ctx *ctx, u32 qpn, bool requester, bool failed);
 
 int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn);
 int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);

@@ -85,6 +85,9 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 void hca_key_free(struct hca_key *k);
 struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index only: the variant may be stale */
 struct hca_key *hca_key_find(struct hca *hca, u32 key); /* by index and variant */
+/* hca_key_remote() with this PD. */
+int hca_key_remote_of(const struct hca_qp *qp, const struct hca_pd *pd, u32 rkey, u64 va, u32 len, u32 access,
+		      struct hca_span *span);
 /* hca_key_local() of a queue pair of this context and PD. */
 int hca_key_of_pd(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 va, u32 len, u32 access,
 		  struct hca_span *span);
@@ -148,9 +151,11 @@ struct hca_ctx {
 	struct loop_task flush_task;
 	u64 flush_turn; /* iteration that @flushed refers to */
 	u32 flushed;
-	struct list moves; /* pending, by serial number */
-	u64 move_serial;   /* of the last one */
-	u64 moving;        /* bytes that they hold */
+	struct list moves;  /* pending, by serial number */
+	struct list faults; /* accesses of its queue pairs that wait for page faults */
+	u64 fault_bytes;    /* that they hold */
+	u64 move_serial;    /* of the last one */
+	u64 moving;         /* bytes that they hold */
 };
 
 static inline const struct wire_port_attr *hca_port_attr(const struct hca *hca, u8 num)
@@ -227,6 +232,12 @@ struct hca_qp_priv {
 	struct list counted;  /* on the list of its set of counters */
 	bool alt_loaded;      /* an alternate path was given since RESET */
 	bool cqe_lost;        /* a completion was lost in a CQ that has overflowed: it goes to ERR */
+	/* Page faults of the responder, of the requester: accesses that wait, the oldest first. */
+	struct hca_qp_side {
+		struct list waiting;
+		bool raised; /* the front end knows the first */
+	} side[2];
+	u64 waiting_bytes; /* that these hold */
 };
 
 static inline struct hca_qp_priv *hca_qp_priv(struct hca_qp *qp)
@@ -309,6 +320,47 @@ void hca_ah_fini(struct hca_ctx *ctx);
 /* mcast.c */
 void hca_mcast_forget(struct hca_qp *qp);
 void hca_mcast_fini(struct hca *hca);
+
+/* dma.c */
+struct hca_entry {
+	struct hca_dma_seg seg;
+	void (*failed)(void *arg, u64 tag);
+	void *arg;
+	u64 tag;
+};
+
+/* A pending move of a context: on its list, or, if it waits for a page fault, on that of a side of the queue pair. */
+struct hca_pending {
+	struct list link;
+	struct hca_ctx *ctx;
+	struct hca_move *move;
+	u64 serial;
+	void *mem;
+	bool check;          /* of a region's memory, no move of data */
+	struct hca_key *key; /* of that region; NULL: it was deregistered meanwhile */
+	struct hca_qp *qp;   /* of a page fault, as the members below */
+	struct list fault;   /* on the context's list of page faults */
+	u8 kind;
+	u32 lkey, access, pdn, srqn;
+	u64 token;
+	u32 n;
+	struct hca_entry entry[];
+};
+/* Allocates a move of @n entries, with a copy of the bytes to be written; does not start it. NULL if out of memory. */
+struct hca_pending *hca_pending_new(struct hca_ctx *ctx, void *mem, enum hca_move_op op, const struct hca_entry *e,
+				    u32 n);
+u64 hca_pending_bytes(const struct hca_pending *p);
+/* The move is done: copies its bytes to the entries' buffers, reports failures, and frees it but for the move. */
+void hca_pending_finish(struct hca_pending *p, bool failed);
+
+/* page_fault.c */
+/* Adds the access @e to @span, whose page is absent. 0, or -errno: it fails. */
+int hca_page_fault_wait(const struct hca_span *span, enum hca_move_op op, const struct hca_entry *e, u64 compare_add,
+			u64 swap);
+void hca_page_faults_forget(struct hca_qp *qp); /* drops the accesses that wait: it is reset or destroyed */
+/* Disowns accesses of owner @arg, or those that would fill [from, from + len), as hca_moves_disown() and the like. */
+void hca_page_faults_disown(struct hca_ctx *ctx, const void *arg);
+void hca_page_faults_forget_local(struct hca_ctx *ctx, const u8 *from, u32 len);
 
 /* dma.c */
 void hca_batches_forget(const struct hca_ctx *ctx); /* of @ctx, in every batch */

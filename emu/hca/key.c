@@ -128,7 +128,8 @@ static bool add_span(struct hca_span *span, int *n, struct hca_span add)
 {
 	struct hca_span *last = span + *n - 1;
 
-	if (*n && last->addr + last->len == add.addr && last->mem == add.mem && last->on_demand == add.on_demand) {
+	if (*n && last->addr + last->len == add.addr && last->mem == add.mem && last->on_demand == add.on_demand &&
+	    last->absent == add.absent) {
 		last->len += add.len;
 		return true;
 	}
@@ -138,20 +139,29 @@ static bool add_span(struct hca_span *span, int *n, struct hca_span add)
 	return true;
 }
 
-static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
+#define WRITES (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE)
+
+static int translate_pages(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span)
 {
 	u64 size = 1ull << k->page_shift;
 	u64 off = (k->base & (size - 1)) + (va - k->base);
+	u64 none = !k->mkey ? 0 : access & WRITES ? HCA_PAGE_NO_WRITE : HCA_PAGE_NO_READ;
+	u64 bits = k->mkey ? HCA_PAGE_NO_READ | HCA_PAGE_NO_WRITE : 0;
 	int n = 0;
 
 	while (len) {
 		u64 in = off & (size - 1), part = min(size - in, (u64)len);
-
-		u64 addr = k->pages[off >> k->page_shift] + in;
+		u64 page = k->pages[off >> k->page_shift];
+		bool absent = page & none;
 
 		if (!add_span(span, &n,
-			      (struct hca_span){ .ctx = k->ctx, .addr = addr, .len = (u32)part, .mem = k->mem }))
+			      (struct hca_span){ .ctx = k->ctx,
+						 .addr = absent ? va : (page & ~bits) + in,
+						 .len = (u32)part,
+						 .absent = absent,
+						 .mem = k->mem }))
 			break;
+		va += part;
 		off += part;
 		len -= (u32)part;
 	}
@@ -176,7 +186,64 @@ static u32 range_at(const struct hca_key *k, u64 off)
 	return low;
 }
 
-/* Looks up the inner keys at each access, and checks their rights: both may have changed since they were set. */
+/*
+ * The part of range @sge, of a key @k, from byte @in on. Looks up the inner key at each access, and checks its rights:
+ * both may have changed since they were set.
+ */
+static int translate_range(const struct hca_key *k, const struct hca_sge *sge, u64 in, u32 len, u32 access,
+			   struct hca_span *span)
+{
+	const struct hca_key *inner = hca_key_find(k->ctx->hca, sge->lkey);
+	bool blocks = k->mkey && k->mkey_kind == HCA_MKEY_BLOCKS;
+
+	if (sge->lkey == HCA_RANGE_ABSENT) {
+		*span = (struct hca_span){ .ctx = k->ctx, .addr = in, .len = len, .absent = true };
+		return 1;
+	}
+	if (!inner || !inner->valid || inner->kind != HCA_KEY_MR || inner->pd != k->pd ||
+	    (inner->ranges && (blocks || !inner->mkey || inner->mkey_kind != HCA_MKEY_BLOCKS)))
+		return HCA_KEY_INVALID;
+	if (!in_range(inner, sge->addr + in, len))
+		return HCA_KEY_BOUNDS;
+	if (!hca_mkey_inner_permits(inner, access))
+		return HCA_KEY_ACCESS;
+	return translate(inner, sge->addr + in, len, access, span);
+}
+
+/* Appends the spans of a part of @len bytes. Returns whether there was room for all of them. */
+static bool add_spans(struct hca_span *span, int *n, const struct hca_span *part, int m, u32 len)
+{
+	int j;
+
+	for (j = 0; j < m; j++) {
+		if (!add_span(span, n, part[j]))
+			return false;
+		len -= part[j].len;
+	}
+	return !len; /* else the inner region has more pieces than fit */
+}
+
+static int translate_blocks(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span)
+{
+	u64 size = 1ull << k->page_shift, off = (k->base & (size - 1)) + (va - k->base);
+	int n = 0;
+
+	while (len && off >> k->page_shift < k->nranges) {
+		u64 in = off & (size - 1);
+		u32 take = (u32)min(size - in, (u64)len);
+		struct hca_span part[HCA_MAX_SPANS];
+		int m = translate_range(k, &k->ranges[off >> k->page_shift].sge, in, take, access, part);
+
+		if (m < 0)
+			return m;
+		if (!add_spans(span, &n, part, m, take))
+			return n;
+		off += take;
+		len -= take;
+	}
+	return n ? n : HCA_KEY_BOUNDS;
+}
+
 static int translate_keys(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span)
 {
 	u64 off = va - k->base;
@@ -185,32 +252,20 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, u32 access, 
 
 	for (i = range_at(k, off); i < k->nranges && len; i++) {
 		const struct hca_range *r = &k->ranges[i];
-		const struct hca_key *inner = hca_key_find(k->ctx->hca, r->sge.lkey);
 		struct hca_span part[HCA_MAX_SPANS];
 		u64 in = off - (r->end - r->sge.length);
 		u32 take = (u32)min(r->end - off, (u64)len);
-		int m, j;
+		int m;
 
 		if (!take)
 			continue;
-		if (!inner || !inner->valid || inner->kind != HCA_KEY_MR || inner->ranges || inner->pd != k->pd)
-			return HCA_KEY_INVALID;
-		if (!in_range(inner, r->sge.addr + in, take))
-			return HCA_KEY_BOUNDS;
-		if (!hca_mkey_inner_permits(inner, access))
-			return HCA_KEY_ACCESS;
-		m = translate(inner, r->sge.addr + in, take, access, part);
+		m = translate_range(k, &r->sge, in, take, access, part);
 		if (m < 0)
 			return m;
-		off += take;
-		for (j = 0; j < m; j++) {
-			if (!add_span(span, &n, part[j]))
-				return n;
-			take -= part[j].len;
-			len -= part[j].len;
-		}
-		if (take) /* the inner region has more pieces than fit */
+		if (!add_spans(span, &n, part, m, take))
 			return n;
+		off += take;
+		len -= take;
 	}
 	return n ? n : HCA_KEY_BOUNDS; /* the key has fewer ranges now than when its length was set */
 }
@@ -223,9 +278,10 @@ static int translate(const struct hca_key *k, u64 va, u32 len, u32 access, struc
 		k = k->mr;
 	}
 	if (unlikely(k->pages))
-		return translate_pages(k, va, len, span);
+		return translate_pages(k, va, len, access, span);
 	if (unlikely(k->ranges))
-		return translate_keys(k, va, len, access, span);
+		return k->mkey && k->mkey_kind == HCA_MKEY_BLOCKS ? translate_blocks(k, va, len, access, span)
+								  : translate_keys(k, va, len, access, span);
 	*span = (struct hca_span){ .ctx = k->ctx,
 				   .addr = k->va + (va - k->base),
 				   .len = len,
@@ -253,18 +309,51 @@ int hca_key_of_pd(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 va
 	return translate(k, va, len, access, span);
 }
 
+/*
+ * Completes the spans of a page fault: they have addresses of the key that the access names. While the side of the
+ * queue pair is suspended, accesses to pages that are present wait as well, so that none overtakes another.
+ */
+static int spans_of(struct hca_qp *qp, enum hca_page_fault_kind kind, const struct hca_sge *by, u32 access,
+		    struct hca_span *span, int n)
+{
+	bool suspended = qp->suspended[hca_page_fault_requester(kind)];
+	u64 va = by->addr;
+	int i;
+
+	if (unlikely(suspended && n > 0)) {
+		span[0] = (struct hca_span){ .ctx = span[0].ctx, .len = by->length, .absent = true };
+		n = 1;
+	}
+	for (i = 0; i < n; va += span[i++].len) {
+		if (likely(!span[i].absent))
+			continue;
+		span[i].addr = va;
+		span[i].kind = (u8)kind;
+		span[i].key = by->lkey;
+		span[i].access = access;
+		span[i].qp = qp;
+	}
+	return n;
+}
+
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
-	return hca_key_of_pd(qp->ctx, qp->pd, lkey, va, len, access, span);
+	int n = hca_key_of_pd(qp->ctx, qp->pd, lkey, va, len, access, span);
+
+	return spans_of(qp, access & WRITES ? HCA_PAGE_FAULT_RESPONSE : HCA_PAGE_FAULT_SEND,
+			&(struct hca_sge){ va, len, lkey }, access, span, n);
 }
 
 int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
-	return hca_key_of_pd(qp->ctx, qp->srq ? qp->srq->pd : hca_qp_pd(qp), lkey, va, len, access, span);
+	int n = hca_key_of_pd(qp->ctx, qp->srq ? qp->srq->pd : hca_qp_pd(qp), lkey, va, len, access, span);
+
+	return spans_of(qp, HCA_PAGE_FAULT_RECV, &(struct hca_sge){ va, len, lkey }, access, span, n);
 }
 
 /* Type 1 windows and regions are checked by PD, type 2B windows by PD and QP (10.6.7). */
-int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span)
+int hca_key_remote_of(const struct hca_qp *qp, const struct hca_pd *pd, u32 rkey, u64 va, u32 len, u32 access,
+		      struct hca_span *span)
 {
 	const struct hca_key *k;
 
@@ -273,12 +362,19 @@ int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, str
 	k = hca_key_find(qp->hca, rkey);
 	if (unlikely(!k || !k->valid))
 		return HCA_KEY_INVALID;
-	if (unlikely(k->pd != hca_qp_pd(qp) || (k->kind == HCA_KEY_MW2 && k->qp != qp) ||
-		     (k->qpn && k->qpn != qp->qpn)))
+	if (unlikely(k->pd != pd || (k->kind == HCA_KEY_MW2 && k->qp != qp) || (k->qpn && k->qpn != qp->qpn)))
 		return HCA_KEY_PD;
 	if (unlikely(!in_range(k, va, len)))
 		return HCA_KEY_BOUNDS;
 	if (unlikely(access & ~k->access))
 		return HCA_KEY_ACCESS;
 	return translate(k, va, len, access, span);
+}
+
+int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span)
+{
+	int n = hca_key_remote_of(qp, hca_qp_pd(qp), rkey, va, len, access, span);
+
+	return spans_of(qp, access & WRITES ? HCA_PAGE_FAULT_WRITE : HCA_PAGE_FAULT_READ,
+			&(struct hca_sge){ va, len, rkey }, access, span, n);
 }

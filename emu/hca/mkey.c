@@ -7,6 +7,7 @@
 
 #define MAX_PAGES  (1u << 20)
 #define MAX_RANGES (1u << 16)
+#define MAX_BLOCKS (1u << 18) /* of 1 GiB: the address space of a program */
 #define RIGHTS                                                                                               \
 	(HCA_ACCESS_LOCAL_READ | HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | \
 	 HCA_ACCESS_REMOTE_ATOMIC)
@@ -43,7 +44,10 @@ int hca_mkey_fill_pages(struct hca_key *k, u32 first, const u64 *pages, u32 n)
 	return err;
 }
 
-/* Memory that held more ranges before is kept, and counted, until the key is destroyed. */
+/*
+ * Memory that held more ranges before is kept, and counted, until the key is destroyed. Blocks behind those that are
+ * set stay as they are; ranges are deleted.
+ */
 int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *range, u32 n)
 {
 	u32 room = k->mkey ? k->npages : k->nranges, i;
@@ -61,7 +65,8 @@ int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *ran
 		k->ctx->mr_pages += first + n - room;
 		k->npages = first + n;
 	}
-	k->nranges = first + n;
+	if (first + n > k->nranges || k->mkey_kind != HCA_MKEY_BLOCKS)
+		k->nranges = first + n;
 	for (i = 0; i < n; i++)
 		ranges[first + i] = (struct hca_range){
 			.end = (first + i ? ranges[first + i - 1].end : 0) + range[i].length,
@@ -94,6 +99,11 @@ static int check_extent(struct hca_key *k, const struct hca_mkey *m)
 		return -EINVAL;
 	switch (m->kind) {
 	case HCA_MKEY_LINEAR:
+		return 0;
+	case HCA_MKEY_BLOCKS: /* the keys of the blocks are checked at each access */
+		if (m->page_shift < 12 || m->page_shift > 31 || m->len > (u64)k->nranges << m->page_shift ||
+		    m->len > ((u64)k->nranges << m->page_shift) - (m->base & (BIT_ULL(m->page_shift) - 1)))
+			return -EINVAL;
 		return 0;
 	case HCA_MKEY_RANGES:
 		if (!k->nranges || m->len > k->ranges[k->nranges - 1].end || hca_mkey_check_ranges(k, m->access))
@@ -136,13 +146,25 @@ static int mkey_define(struct hca_key *k, const struct hca_mkey *m)
 	return 0;
 }
 
+static u32 entries_max(enum hca_mkey_kind kind)
+{
+	switch (kind) {
+	case HCA_MKEY_PAGES:
+		return MAX_PAGES;
+	case HCA_MKEY_BLOCKS:
+		return MAX_BLOCKS;
+	default:
+		return MAX_RANGES;
+	}
+}
+
 int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key)
 {
 	struct hca_pd *pd = hca_pd_get(ctx, m->pdn);
 	struct hca_key *k;
 	int err;
 
-	if (!pd || m->kind > HCA_MKEY_RANGES || m->entries > (m->kind == HCA_MKEY_PAGES ? MAX_PAGES : MAX_RANGES) ||
+	if (!pd || m->kind > HCA_MKEY_BLOCKS || m->entries > entries_max(m->kind) ||
 	    !m->entries != (m->kind == HCA_MKEY_LINEAR))
 		return -EINVAL;
 	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
@@ -208,7 +230,7 @@ int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hc
 {
 	struct hca_key *k = mkey_get(ctx, key);
 
-	return k && k->mkey_kind == HCA_MKEY_RANGES ? hca_mkey_fill_ranges(k, first, range, n) : -EINVAL;
+	return k && k->mkey_kind >= HCA_MKEY_RANGES ? hca_mkey_fill_ranges(k, first, range, n) : -EINVAL;
 }
 
 u64 hca_mkey_extent(struct hca_ctx *ctx, u32 key, u32 first)
@@ -217,4 +239,14 @@ u64 hca_mkey_extent(struct hca_ctx *ctx, u32 key, u32 first)
 	u32 n = k && k->mkey_kind == HCA_MKEY_RANGES ? min(first, k->nranges) : 0;
 
 	return n ? k->ranges[n - 1].end : 0;
+}
+
+u32 hca_mkey_ranges(struct hca_ctx *ctx, u32 key, struct hca_sge *range, u32 n)
+{
+	const struct hca_key *k = mkey_get(ctx, key);
+	u32 i;
+
+	for (i = 0; k && i < n && i < k->nranges; i++)
+		range[i] = k->ranges[i].sge;
+	return i;
 }

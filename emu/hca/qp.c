@@ -101,6 +101,8 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	list_init(&priv->flushing);
 	list_init(&priv->target);
 	list_init(&priv->counted);
+	list_init(&priv->side[0].waiting);
+	list_init(&priv->side[1].waiting);
 	qp->hca = hca;
 	qp->ctx = ctx;
 	qp->ops = ops;
@@ -167,6 +169,7 @@ void hca_qp_free(struct hca_qp *qp)
 	table_remove(&hca->qps, qp->qpn);
 	if (hca->transport)
 		hca->transport->destroy(qp);
+	hca_page_faults_forget(qp);
 	list_del(&qp->in_error);
 	list_del(&hca_qp_priv(qp)->flushing);
 	list_del(&hca_qp_priv(qp)->target);

@@ -348,6 +348,8 @@ static void enter_state(struct hca_qp *qp, enum hca_qp_state to, u32 mask)
 		qp_error_list_add(qp);
 	if (qp->hca->transport)
 		qp->hca->transport->modified(qp, from, mask);
+	if (to == HCA_QPS_RESET)
+		hca_page_faults_forget(qp);
 	if (to == HCA_QPS_RESET && qp->ops->reset)
 		qp->ops->reset(qp->fe);
 	if (to == HCA_QPS_ERR)

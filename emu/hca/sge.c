@@ -65,6 +65,8 @@ static int mem_move(const struct hca_mem *m, u32 off, u32 len, u8 *local, const 
 
 	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
 		for (i = 0; i < n; i++) {
+			if (unlikely(span[i].absent))
+				span[i].token = m->token;
 			if (write)
 				hca_batch_write(b->batch, &span[i], local, b->failed, b->arg, b->tag);
 			else
@@ -124,6 +126,8 @@ static int key_copy(struct hca_ctx *ctx, const struct hca_pd *pd, u32 lkey, u64 
 	u32 done = 0;
 
 	for (i = 0; i < n; i++) {
+		if (span[i].absent)
+			return -EFAULT;
 		seg[i] = (struct hca_dma_seg){ .addr = span[i].addr, .len = span[i].len, .local = (u8 *)buf + done };
 		done += span[i].len;
 	}

@@ -99,6 +99,7 @@ struct hca_mem {
 	u32 access;
 	const u8 *head; /* bytes before those of the list, which are only read; may be NULL */
 	u32 head_len;
+	u64 token; /* see struct hca_span */
 };
 
 /* The batch of a copy; failed(arg, tag) is called for a failure when the batch runs, or later. */
@@ -118,6 +119,7 @@ static inline struct hca_mem hca_wqe_payload(struct hca_qp *qp, const struct hca
 		m.head = w->copy->inline_data;
 		m.head_len = w->head;
 	}
+	m.token = w->token;
 	return m;
 }
 
