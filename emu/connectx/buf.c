@@ -137,4 +137,9 @@ static void *dma_direct(void *dma, u64 addr, u32 len, bool write)
 	return vfio_dma(((struct connectx *)dma)->vfio, addr, len, write);
 }
 
-const struct hca_dma_ops cx_dma = { .read = dma_read, .write = dma_write, .direct = dma_direct };
+const struct hca_dma_ops cx_dma = {
+	.read = dma_read,
+	.write = dma_write,
+	.direct = dma_direct,
+	.page_fault = cx_page_fault,
+};

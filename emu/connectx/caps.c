@@ -9,6 +9,7 @@
 
 enum {
 	CAP_GENERAL = 0,
+	CAP_ODP = 2,
 	CAP_ATOMIC = 3,
 };
 
@@ -93,6 +94,9 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, cqe_version), 1 },
 		{ CX_FIELD(cmd_hca_cap, mcam_reg), 1 },
 		{ CX_FIELD(cmd_hca_cap, umr_extended_translation_offset), 1 },
+		{ CX_FIELD(cmd_hca_cap, pg), 1 },
+		{ CX_FIELD(cmd_hca_cap, null_mkey), 1 },
+		{ CX_FIELD(cmd_hca_cap, fixed_buffer_size), 1 },
 		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_write_umr), 1 },
 		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_read_umr), 1 },
 	};
@@ -111,6 +115,23 @@ static void caps_atomic(u8 *c)
 	cx_set(c, atomic_caps, atomic_size_qp, BIT(3));
 }
 
+/* On-demand paging: by transport service, the operations that may have page faults. */
+static void caps_odp(u8 *c)
+{
+	enum {
+		SEND = BIT(31),
+		RECEIVE = BIT(30),
+		WRITE = BIT(29),
+		READ = BIT(28),
+		ATOMIC = BIT(27),
+		SRQ_RECEIVE = BIT(26),
+	};
+
+	cx_set(c, odp_cap, rc_odp_caps, SEND | RECEIVE | WRITE | READ | ATOMIC | SRQ_RECEIVE);
+	cx_set(c, odp_cap, ud_odp_caps, SEND | SRQ_RECEIVE);
+	cx_set(c, odp_cap, xrc_odp_caps, SEND | RECEIVE | WRITE | READ | ATOMIC | SRQ_RECEIVE);
+}
+
 /* The modifier's lowest bit selects current or maximum values, which are the same. */
 int cx_query_hca_cap(struct connectx *d, const struct cx_cmd *c)
 {
@@ -119,6 +140,9 @@ int cx_query_hca_cap(struct connectx *d, const struct cx_cmd *c)
 	switch (c->op_mod >> 1) {
 	case CAP_GENERAL:
 		caps_general(d, cap);
+		return CX_OK;
+	case CAP_ODP:
+		caps_odp(cap);
 		return CX_OK;
 	case CAP_ATOMIC:
 		caps_atomic(cap);
@@ -173,6 +197,7 @@ int cx_set_issi(struct connectx *d, const struct cx_cmd *c)
 
 int cx_special_contexts(struct connectx *d, const struct cx_cmd *c)
 {
+	cx_set(c->out, query_special_contexts_out, null_mkey, CX_NULL_MKEY);
 	return CX_OK;
 }
 

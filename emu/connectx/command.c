@@ -159,6 +159,7 @@ static const struct {
 	{ 0x201, "QUERY_MKEY", cx_query_mkey, 8, CX_BYTES_query_mkey_out, INITIALIZED },
 	{ 0x202, "DESTROY_MKEY", cx_destroy_mkey, 8, 8, INITIALIZED },
 	{ 0x203, "QUERY_SPECIAL_CONTEXTS", cx_special_contexts, 8, 8, INITIALIZED },
+	{ 0x204, "PAGE_FAULT_RESUME", cx_page_fault_resume, CX_BYTES_page_fault_resume_in, 8, INITIALIZED },
 	{ 0x301, "CREATE_EQ", cx_create_eq, CX_BYTES_create_eq_in, 8, INITIALIZED },
 	{ 0x302, "DESTROY_EQ", cx_destroy_eq, 8, 8, INITIALIZED },
 	{ 0x303, "QUERY_EQ", cx_query_eq, 8, CX_BYTES_query_eq_out, INITIALIZED },

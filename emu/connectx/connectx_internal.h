@@ -63,6 +63,7 @@ enum cx_status {
 	C(BAD_DOORBELLS, "bad_doorbells")                                 \
 	C(COMP_EVENTS, "completion_events")                               \
 	C(EVENTS_LOST, "events_lost")                                     \
+	C(PAGE_FAULTS, "page_faults")                                     \
 	C(BAD_WQES, "bad_wqes")                                           \
 	C(KEY_REQUESTS, "memory_key_requests")                            \
 	C(BAD_KEY_REQUESTS, "bad_memory_key_requests")                    \
@@ -108,6 +109,19 @@ struct cx_event {
 	u8 type;
 	u8 code;    /* of a port: its change; of a CQ's error: the syndrome */
 	u32 number; /* of the object; of a command's completion: bits of the commands */
+};
+#define CX_FAULT_DATA 28u /* bytes of an entry */
+/* The page fault of a side of a queue pair. */
+struct cx_page_fault {
+	struct cx_event event;
+	u32 events; /* that the driver has not answered */
+	u32 wq;     /* number of the queue pair or SRQ with the request */
+	u8 type;
+	u8 data[CX_FAULT_DATA];
+};
+enum {
+	CX_FAULT_WQE = 0,
+	CX_FAULT_RDMA = 1,
 };
 #define CX_QP_EVENTS   8 /* by the lowest bits of their types of the HCA, which differ, as those of an SRQ do */
 #define CX_SRQ_EVENTS  2
@@ -186,6 +200,7 @@ struct cx_qp {
 	struct list lists; /* of requests that have not completed, oldest first */
 	u64 pulled, done;  /* requests; more may be in between than the queue has blocks */
 	struct cx_event event[CX_QP_EVENTS];
+	struct cx_page_fault fault[2]; /* of the responder, of the requester */
 	u8 qpc[CX_BYTES_qpc];
 	u8 src_qpn;
 };
@@ -375,6 +390,7 @@ void cx_event_comp(struct connectx *d, struct cx_cq *cq);
 void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector);
 struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type);
 void cx_event_raise(void *fe, const struct hca_event *ev);
+void cx_event_page_fault(struct connectx *d, struct cx_page_fault *pf, u8 subtype);
 void cx_events_init(struct cx_event *e, u32 n);
 void cx_events_forget(struct cx_event *e, u32 n); /* those that wait */
 
@@ -450,6 +466,12 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 u32 cx_umr_bytes(struct connectx *d, const u8 *wqe, u32 len);
 /* Executes a memory key request of a UMR queue pair. Returns an enum hca_wc_status. */
 u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
+
+/* page_fault.c */
+#define CX_NULL_MKEY 0x80u /* of parts of a key that have no pages; keys have an index from 1 on */
+cx_command cx_page_fault_resume;
+int cx_page_fault(void *dma, const struct hca_page_fault *f); /* of struct hca_dma_ops */
+void cx_page_faults_fail(struct connectx *d);
 
 /* special.c: queue pairs that the HCA does not know */
 extern const struct verbs_special_ops cx_special_ops;

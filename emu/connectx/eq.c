@@ -57,6 +57,10 @@ static void event_fill(u8 *entry, const struct cx_event *e)
 		wire_store(data, 4, e->number);
 		data[11] = e->code;
 		break;
+	case CX_EVENT_PAGE_FAULT:
+		entry[3] = e->code;
+		memcpy(data, container_of(e, const struct cx_page_fault, event)->data, CX_FAULT_DATA);
+		break;
 	case CX_EVENT_PORT_CHANGE:
 		entry[3] = e->code;
 		data[8] = 1 << 4;
@@ -173,6 +177,11 @@ void cx_event_comp(struct connectx *d, struct cx_cq *cq)
 	cx_count(d, CX_CTR_COMP_EVENTS);
 	if (eq)
 		event_put(d, eq, &cq->completion, CX_EVENT_COMP, 0, cq->cq.handle);
+}
+
+void cx_event_page_fault(struct connectx *d, struct cx_page_fault *pf, u8 subtype)
+{
+	event_put(d, cx_eq_of_type(d, CX_EVENT_PAGE_FAULT), &pf->event, CX_EVENT_PAGE_FAULT, subtype, 0);
 }
 
 /* One event is enough for all commands that have completed when there is room. */
@@ -340,6 +349,7 @@ int cx_destroy_eq(struct connectx *d, const struct cx_cmd *c)
 {
 	struct cx_eq *eq = eq_of(d, c);
 	struct cx_cq *cq;
+	bool faults;
 	u32 i;
 
 	if (!eq)
@@ -348,7 +358,10 @@ int cx_destroy_eq(struct connectx *d, const struct cx_cmd *c)
 		if (cq->eqn == eq->eqn)
 			return CX_BAD_RES_STATE;
 	}
+	faults = eq->mask & BIT_ULL(CX_EVENT_PAGE_FAULT);
 	eq_destroy(d, eq);
+	if (faults)
+		cx_page_faults_fail(d);
 	return CX_OK;
 }
 

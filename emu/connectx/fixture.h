@@ -184,6 +184,7 @@ struct driver_umr {
 #define UMR_MUST_BE_FREE   BIT(5)
 #define UMR_MUST_BE_IN_USE BIT(6)
 #define UMR_INLINE         BIT(7)
+#define UMR_PRESENT        3u /* of a page: for reads and writes */
 /* Fields that the mask selects. */
 #define UMR_LEN        BIT(0)
 #define UMR_PAGE_SIZE  BIT(1)

@@ -75,6 +75,7 @@
 	F(cqc, consumer_counter, 0x148, 24)                                \
 	F(cqc, producer_counter, 0x168, 24)                                \
 	F(cqc, dbr_addr, 0x1c0, 64)                                        \
+	F(create_mkey_in, pg_access, 0x60, 1)                              \
 	F(create_mkey_in, memory_key_mkey_entry, 0x80, 512)                \
 	F(create_mkey_in, translations_octword_actual_size, 0x300, 32)     \
 	A(create_mkey_in, klm_pas_mtt, 0x880, 32)                          \
@@ -82,6 +83,14 @@
 	F(destroy_mkey_in, mkey_index, 0x48, 24)                           \
 	F(query_mkey_in, mkey_index, 0x48, 24)                             \
 	F(query_mkey_out, memory_key_mkey_entry, 0x80, 512)                \
+	F(query_mkey_out, bsf0_klm0_pas_mtt0_1, 0x880, 128)                \
+	F(query_special_contexts_out, null_mkey, 0x80, 32)                 \
+	F(rdma_page_fault_event, r_key, 0x20, 32)                          \
+	F(rdma_page_fault_event, packet_len, 0x50, 16)                     \
+	F(rdma_page_fault_event, rdma_op_len, 0x60, 32)                    \
+	F(rdma_page_fault_event, rdma_va, 0x80, 64)                        \
+	F(wqe_associated_page_fault_event, wqe_index, 0x30, 16)            \
+	F(wqe_associated_page_fault_event, len, 0x50, 16)                  \
 	F(mkc, free, 0x1, 1)                                               \
 	F(mkc, access_mode_4_2, 0x3, 3)                                    \
 	F(mkc, umr_en, 0x10, 1)                                            \
@@ -267,6 +276,7 @@
 	F(cmd_hca_cap, fixed_buffer_size, 0x108, 1)                        \
 	F(cmd_hca_cap, log_max_mrw_sz, 0x109, 7)                           \
 	F(cmd_hca_cap, umr_extended_translation_offset, 0x118, 1)          \
+	F(cmd_hca_cap, null_mkey, 0x119, 1)                                \
 	F(cmd_hca_cap, log_max_klm_list_size, 0x11a, 6)                    \
 	F(cmd_hca_cap, log_max_ra_req_qp, 0x14a, 6)                        \
 	F(cmd_hca_cap, log_max_ra_res_qp, 0x15a, 6)                        \
@@ -288,6 +298,7 @@
 	F(cmd_hca_cap, cq_oi, 0x220, 1)                                    \
 	F(cmd_hca_cap, cq_resize, 0x221, 1)                                \
 	F(cmd_hca_cap, cq_moderation, 0x222, 1)                            \
+	F(cmd_hca_cap, pg, 0x227, 1)                                       \
 	F(cmd_hca_cap, block_lb_mc, 0x228, 1)                              \
 	F(cmd_hca_cap, apm, 0x22e, 1)                                      \
 	F(cmd_hca_cap, imaicl, 0x231, 1)                                   \
@@ -319,6 +330,19 @@
 	F(query_issi_out, supported_issi_dw0, 0x360, 32)                   \
 	F(query_hca_cap_out, capability, 0x80, 32768)
 
+/* Kernels differ in how they name these, and have no name for the last four. */
+#define CX_FIELDS_UNNAMED(F)                         \
+	F(odp_cap, rc_odp_caps, 0x80, 32)            \
+	F(odp_cap, ud_odp_caps, 0xc0, 32)            \
+	F(odp_cap, xrc_odp_caps, 0xe0, 32)           \
+	F(page_fault_resume_in, error, 0x40, 1)      \
+	F(page_fault_resume_in, type, 0x45, 3)       \
+	F(page_fault_resume_in, wq_number, 0x48, 24) \
+	F(page_fault_resume_in, token, 0x68, 24)     \
+	F(page_fault_event, wqe_token, 0x60, 32)     \
+	F(page_fault_event, type, 0xc5, 3)           \
+	F(page_fault_event, number, 0xc8, 24)
+
 /* S(format, bytes) */
 #define CX_SIZES(S)                         \
 	S(query_q_counter_in, 32)           \
@@ -333,6 +357,7 @@
 	S(cqc, 64)                          \
 	S(create_mkey_in, 272)              \
 	S(query_mkey_out, 304)              \
+	S(page_fault_resume_in, 16)         \
 	S(create_srq_in, 272)               \
 	S(query_srq_out, 272)               \
 	S(srqc, 64)                         \
@@ -356,7 +381,7 @@
 #define CX_FIELD_ENUM(format, field, bit, width) CX_AT_##format##_##field = (bit), CX_BITS_##format##_##field = (width),
 #define CX_SIZE_ENUM(format, bytes)              CX_BYTES_##format = (bytes),
 enum {
-	CX_FIELDS(CX_FIELD_ENUM, CX_FIELD_ENUM)
+	CX_FIELDS(CX_FIELD_ENUM, CX_FIELD_ENUM) CX_FIELDS_UNNAMED(CX_FIELD_ENUM)
 };
 enum {
 	CX_SIZES(CX_SIZE_ENUM)
@@ -421,6 +446,7 @@ enum {
 	CX_EVENT_INTERNAL_ERROR = 0x08,
 	CX_EVENT_PORT_CHANGE = 0x09,
 	CX_EVENT_COMMAND = 0x0a,
+	CX_EVENT_PAGE_FAULT = 0x0c,
 	CX_EVENT_WQ_INVALID_REQUEST = 0x10,
 	CX_EVENT_WQ_ACCESS = 0x11,
 	CX_EVENT_SRQ_CATASTROPHIC = 0x12,

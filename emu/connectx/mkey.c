@@ -9,7 +9,9 @@
 #include "emu/connectx/connectx_internal.h"
 
 #define PAGE_SHIFT_MIN 12
-#define PAGE_MASK      (~((1ull << PAGE_SHIFT_MIN) - 1)) /* the lower bits are rights, which are ignored */
+#define PAGE_MASK      (~((1ull << PAGE_SHIFT_MIN) - 1))
+#define PAGE_READ      BIT_ULL(0) /* the page is present for reads, for writes */
+#define PAGE_WRITE     BIT_ULL(1)
 #define OCTOWORD       16u
 #define CHUNK          4096u /* bytes of entries per read */
 #define UNIT           4u    /* octowords: drivers fill requests up to a multiple, whatever the key's size */
@@ -17,7 +19,8 @@
 enum access_mode {
 	MODE_PHYSICAL = 0,
 	MODE_PAGES = 1,
-	MODE_RANGES = 2,
+	MODE_RANGES = 2, /* KLM */
+	MODE_BLOCKS = 3, /* KSM */
 };
 
 struct umr_seg {
@@ -69,22 +72,32 @@ static u32 qpn_of(const u8 *mkc)
 	return qpn == CX_ANY_QPN ? 0 : qpn;
 }
 
-static u64 len_of(const struct connectx *d, enum hca_mkey_kind kind, const u8 *mkc)
+static u32 page_shift_of(const u8 *mkc)
 {
+	return max((u32)cx_get(mkc, mkc, log_page_size), (u32)PAGE_SHIFT_MIN);
+}
+
+/* A length of 64 bits means all that the key's @entries are for, or all addresses. */
+static u64 len_of(const struct connectx *d, enum hca_mkey_kind kind, u32 entries, const u8 *mkc)
+{
+	u64 size = BIT_ULL(page_shift_of(mkc));
+
 	if (!cx_get(mkc, mkc, length64))
 		return cx_get(mkc, mkc, len);
-	return kind == HCA_MKEY_LINEAR ? hca_caps(d->cfg.hca)->max_mr_size : 0;
+	switch (kind) {
+	case HCA_MKEY_LINEAR:
+		return hca_caps(d->cfg.hca)->max_mr_size;
+	case HCA_MKEY_RANGES:
+		return 0;
+	default:
+		return entries * size - (cx_get(mkc, mkc, start_addr) & (size - 1));
+	}
 }
 
 /* Bytes that the ranges of a key may have to be for. */
 static u64 extent_of(const u8 *mkc)
 {
 	return cx_get(mkc, mkc, length64) ? ~0ull : cx_get(mkc, mkc, len);
-}
-
-static u32 page_shift_of(const u8 *mkc)
-{
-	return max((u32)cx_get(mkc, mkc, log_page_size), (u32)PAGE_SHIFT_MIN);
 }
 
 /* ---- entries ---- */
@@ -94,12 +107,33 @@ static u32 page_shift_of(const u8 *mkc)
  * empty one and those after it are padding, and those behind the length what was in the queue before, as the driver
  * fills a request up to a block.
  */
-static void pages_in(u64 *page, const u8 *raw, u32 n)
+static void pages_in(u64 *page, const u8 *raw, u32 n, bool bits)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		u64 entry = wire_load(raw + i * sizeof(u64), sizeof(u64)) | (bits ? 0 : PAGE_READ | PAGE_WRITE);
+
+		page[i] = (entry & PAGE_MASK) | (entry & PAGE_READ ? 0 : HCA_PAGE_NO_READ) |
+			  (entry & PAGE_WRITE ? 0 : HCA_PAGE_NO_WRITE);
+	}
+}
+
+static struct hca_sge range_in(const u8 *raw)
+{
+	u32 key = (u32)wire_load(raw + 4, 4);
+
+	return (struct hca_sge){ .length = (u32)wire_load(raw, 4),
+				 .lkey = key == CX_NULL_MKEY ? HCA_RANGE_ABSENT : key,
+				 .addr = wire_load(raw + 8, 8) };
+}
+
+static void blocks_in(struct hca_sge *block, const u8 *raw, u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		page[i] = wire_load(raw + i * sizeof(u64), sizeof(u64)) & PAGE_MASK;
+		block[i] = range_in(raw + (size_t)i * OCTOWORD);
 }
 
 static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n, u64 len)
@@ -108,11 +142,7 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n, u64 len)
 	u32 i;
 
 	for (i = 0; i < n && sum < len; i++) {
-		const u8 *r = raw + (size_t)i * OCTOWORD;
-
-		range[i] = (struct hca_sge){ .length = (u32)wire_load(r, 4),
-					     .lkey = (u32)wire_load(r + 4, 4),
-					     .addr = wire_load(r + 8, 8) };
+		range[i] = range_in(raw + (size_t)i * OCTOWORD);
 		if (!range[i].length)
 			break;
 		sum += range[i].length;
@@ -136,9 +166,12 @@ static bool entries_left(const struct connectx *d, u32 key, u32 n)
 	return !hca_mkey_query(d->verbs.ctx, key, &m) && (n <= m.allocated || cx_pages_left(d, n - m.allocated));
 }
 
-/* Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. */
+/*
+ * Sets @bytes of entries from number @first on; those beyond the key's size, or its @extent, are padding. Without @bits
+ * all pages are present.
+ */
 static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes,
-		       u64 extent)
+		       u64 extent, bool bits)
 {
 	static union {
 		u64 page[CHUNK / sizeof(u64)];
@@ -153,8 +186,12 @@ static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u3
 	if (!entries_left(d, key, m->kind == HCA_MKEY_PAGES ? m->entries : first + n))
 		return -ENOMEM;
 	if (m->kind == HCA_MKEY_PAGES) {
-		pages_in(e.page, raw, n);
+		pages_in(e.page, raw, n, bits);
 		return hca_mkey_set_pages(d->verbs.ctx, key, first, e.page, n);
+	}
+	if (m->kind == HCA_MKEY_BLOCKS) {
+		blocks_in(e.range, raw, n);
+		return hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n);
 	}
 	before = hca_mkey_extent(d->verbs.ctx, key, first);
 	n = ranges_in(e.range, raw, n, extent > before ? extent - before : 0);
@@ -189,6 +226,10 @@ static int kind_of(const u8 *mkc, struct hca_mkey *m)
 		m->kind = HCA_MKEY_RANGES;
 		m->entries = octowords;
 		return 0;
+	case MODE_BLOCKS:
+		m->kind = HCA_MKEY_BLOCKS;
+		m->entries = octowords;
+		return 0;
 	default:
 		return -EINVAL;
 	}
@@ -221,14 +262,14 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 	bytes = m.kind == HCA_MKEY_LINEAR ? 0 : octowords * OCTOWORD;
 	if (bytes > c->in_len - at)
 		return CX_BAD_INP_LEN;
-	m.len = len_of(d, m.kind, mkc);
+	m.len = len_of(d, m.kind, m.entries, mkc);
 	err = hca_mkey_create(d->verbs.ctx, &m, &key);
 	if (err)
 		return err;
 	per = m.kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
 	for (done = 0; !err && done < bytes; done += CHUNK)
-		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK),
-				  extent);
+		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK), extent,
+				  cx_get(c->in, create_mkey_in, pg_access));
 	if (!err && !cx_get(mkc, mkc, free)) {
 		m.valid = true;
 		err = mkey_reserve(d, key, &m);
@@ -249,13 +290,17 @@ int cx_destroy_mkey(struct connectx *d, const struct cx_cmd *c)
 
 int cx_query_mkey(struct connectx *d, const struct cx_cmd *c)
 {
-	static const u8 modes[] = {
-		[HCA_MKEY_LINEAR] = MODE_PHYSICAL, [HCA_MKEY_PAGES] = MODE_PAGES, [HCA_MKEY_RANGES] = MODE_RANGES
-	};
+	static const u8 modes[] = { [HCA_MKEY_LINEAR] = MODE_PHYSICAL,
+				    [HCA_MKEY_PAGES] = MODE_PAGES,
+				    [HCA_MKEY_RANGES] = MODE_RANGES,
+				    [HCA_MKEY_BLOCKS] = MODE_BLOCKS };
 	u8 *mkc = cx_ptr(c->out, query_mkey_out, memory_key_mkey_entry);
+	u32 at = CX_AT_query_mkey_out_bsf0_klm0_pas_mtt0_1 / 8, i, n;
+	u32 key = (u32)cx_get(c->in, query_mkey_in, mkey_index) << 8;
+	static struct hca_sge range[CX_REG_ENTRIES];
 	struct hca_mkey m;
 
-	if (hca_mkey_query(d->verbs.ctx, (u32)cx_get(c->in, query_mkey_in, mkey_index) << 8, &m))
+	if (hca_mkey_query(d->verbs.ctx, key, &m))
 		return CX_BAD_RES;
 	cx_set(mkc, mkc, free, !m.valid);
 	cx_set(mkc, mkc, umr_en, !m.fixed);
@@ -273,6 +318,15 @@ int cx_query_mkey(struct connectx *d, const struct cx_cmd *c)
 	cx_set(mkc, mkc, len, m.len);
 	cx_set(mkc, mkc, log_page_size, m.page_shift);
 	cx_set(mkc, mkc, translations_octword_size, m.kind == HCA_MKEY_PAGES ? m.entries / 2 : m.entries);
+	n = c->out_len > at ? min((c->out_len - at) / OCTOWORD, (u32)ARRAY_SIZE(range)) : 0;
+	n = hca_mkey_ranges(d->verbs.ctx, key, range, n);
+	for (i = 0; i < n; i++) {
+		u8 *r = c->out + at + (size_t)i * OCTOWORD;
+
+		wire_store(r, 4, range[i].length);
+		wire_store(r + 4, 4, range[i].lkey == HCA_RANGE_ABSENT ? CX_NULL_MKEY : range[i].lkey);
+		wire_store(r + 8, 8, range[i].addr);
+	}
 	return CX_OK;
 }
 
@@ -386,8 +440,8 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 		return 1;
 	}
 	/* Only the kernel may register physical pages. Only the driver's UMR queue pair may change a key partially. */
-	if (m.kind == HCA_MKEY_LINEAR || u.mask & MASK_PD || (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first ||
-	    u.bytes > sizeof(raw) || !u.bytes ||
+	if (m.kind == HCA_MKEY_LINEAR || m.kind == HCA_MKEY_BLOCKS || u.mask & MASK_PD ||
+	    (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first || u.bytes > sizeof(raw) || !u.bytes ||
 	    (u.mask & (MASK_LEN | MASK_START | MASK_FREE)) != (MASK_LEN | MASK_START | MASK_FREE) ||
 	    !entries_fit(&m, 0, u.octowords) || umr_data_ok(d, &u, m.pdn))
 		return -EINVAL;
@@ -398,7 +452,7 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 		return -EINVAL;
 	if (m.kind == HCA_MKEY_PAGES) {
 		wr->npages = min(u.bytes / (u32)sizeof(u64), m.entries);
-		pages_in(list, u.data ? u.data : raw, wr->npages);
+		pages_in(list, u.data ? u.data : raw, wr->npages, true);
 		wr->pages = list;
 	} else {
 		wr->npages = ranges_in(list, u.data ? u.data : raw, min(u.bytes / OCTOWORD, m.entries),
@@ -446,7 +500,7 @@ static int umr_entries(struct connectx *d, const struct umr *u, const struct hca
 			err = vfio_dma_read(d->vfio, u->addr + done, raw, part);
 		if (!err)
 			err = entries_set(d, u->key, m, first + done / per, u->data ? u->data + done : raw, part,
-					  umr_extent(u, m));
+					  umr_extent(u, m), true);
 	}
 	return err;
 }
@@ -455,7 +509,7 @@ static void umr_apply(const struct connectx *d, const struct umr *u, struct hca_
 {
 	umr_rights(u, m);
 	if (u->mask & MASK_LEN)
-		m->len = len_of(d, m->kind, u->mkc);
+		m->len = len_of(d, m->kind, m->entries, u->mkc);
 	if (u->mask & MASK_PAGE_SIZE)
 		m->page_shift = page_shift_of(u->mkc);
 	if (u->mask & MASK_START)

@@ -106,10 +106,13 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 	struct cx_pages pages = cx_command_pages(c, CX_AT_create_qp_in_pas / 8, (u32)cx_get(qpc, qpc, log_page_size),
 						 (u32)cx_get(qpc, qpc, page_offset));
 	u64 sq;
+	u32 i;
 
 	list_init(&qp->lists);
 	list_init(&qp->polled);
 	cx_events_init(qp->event, CX_QP_EVENTS);
+	for (i = 0; i < ARRAY_SIZE(qp->fault); i++)
+		cx_events_init(&qp->fault[i].event, 1);
 	memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 	qp->service = (u32)cx_get(qpc, qpc, st);
 	if (!cx_get(qpc, qpc, no_sq)) {
@@ -139,10 +142,14 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 /* Frees its queues, and its number, which it may not have got. */
 static void qp_release(struct connectx *d, struct cx_qp *qp)
 {
+	u32 i;
+
 	if (qp->uar)
 		cx_uar_use(d, qp->uar, -1);
 	qp_unpoll(d, qp);
 	cx_events_forget(qp->event, CX_QP_EVENTS);
+	for (i = 0; i < ARRAY_SIZE(qp->fault); i++)
+		cx_events_forget(&qp->fault[i].event, 1);
 	cx_wq_reset(qp);
 	cx_buf_destroy(d, &qp->buf);
 	if (cx_qp_get(d, qp->qpn) != qp)

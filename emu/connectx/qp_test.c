@@ -63,7 +63,7 @@ static u32 register_page(u32 a, u32 b, u32 *index)
 				.len = 100,
 				.flags = UMR_MUST_BE_FREE,
 				.entry = { { (u32)(driver_addr(AT_DATA + 0x3000) >> 32),
-					     (u32)driver_addr(AT_DATA + 0x3000), 0 } } };
+					     (u32)driver_addr(AT_DATA + 0x3000) | UMR_PRESENT, 0 } } };
 	u32 key, at = *index;
 	u8 *s;
 
