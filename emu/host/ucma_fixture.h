@@ -25,6 +25,7 @@ struct ucma_fixture {
 	struct cm *peer; /* at the other end */
 	struct cm_id *connection[8];
 	u32 nconnections, rejected; /* connections of the peer */
+	u16 rep_answer;             /* what the peer sends when a REP arrives: CM_ATTR_RTU, CM_ATTR_REJ; 0: nothing */
 };
 
 static struct uv_host *fixture_find(void *arg, const char *name)
@@ -66,9 +67,14 @@ static void fixture_open(struct ucma_fixture *f)
 
 static void peer_event(void *ctx, struct cm_id *id, const struct cm_event *ev)
 {
+	static const u8 data[] = { 1, 2, 3 };
 	struct ucma_fixture *f = ctx;
 
 	f->rejected += ev->type == CM_EVENT_REJ;
+	if (ev->type == CM_EVENT_REP && f->rep_answer == CM_ATTR_RTU)
+		(void)cm_send_rtu(id, data, sizeof(data));
+	else if (ev->type == CM_EVENT_REP && f->rep_answer == CM_ATTR_REJ)
+		(void)cm_send_rej(id, CM_REJ_CONSUMER, data, sizeof(data));
 }
 
 /* The peer sends a REQ for that port of the TCP port space. */

@@ -561,6 +561,37 @@ static void test_accept_fails(struct ucma_fixture *f)
 	    command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
 }
 
+/* rdma_cm does not report the private data of an RTU. */
+static void test_answers_to_rep(struct ucma_fixture *f)
+{
+	static const struct {
+		const char *name;
+		u16 answer;
+		u32 event;
+		u8 len;
+	} rows[] = {
+		{ "an RTU", CM_ATTR_RTU, RDMA_EVENT_ESTABLISHED, 0 },
+		{ "a REJ", CM_ATTR_REJ, RDMA_EVENT_REJECTED, CM_REJ_PRIVATE_DATA_LEN },
+	};
+	static const u8 data[CM_REJ_PRIVATE_DATA_LEN] = { 1, 2, 3 };
+	struct rdma_ucm_accept accept = { .uid = 0x77, .conn_param = { .valid = 1, .qp_num = 5 } };
+	struct rdma_ucm_event_resp ev;
+	size_t i;
+
+	listen_on(f, 0x55);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->rep_answer = rows[i].answer;
+		peer_connect(f, LISTEN_PORT);
+		row((int)i, "a request", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST);
+		accept.id = ev.id;
+		row((int)i, "accepted", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) > 0);
+		cable_run(&f->c, 10);
+		row((int)i, rows[i].name,
+		    get_event(f, 0, &ev) == rows[i].event && ev.param.conn.private_data_len == rows[i].len &&
+			    !memcmp(ev.param.conn.private_data, data, rows[i].len));
+	}
+}
+
 /* AF_IB addresses have service ID ranges: one that includes the port spaces would receive
  * the requests of all listeners. */
 static void test_service_ranges(struct ucma_fixture *f)
@@ -649,6 +680,7 @@ int main(void)
 								  test_uid_zero,
 								  test_backlog,
 								  test_accept_fails,
+								  test_answers_to_rep,
 								  test_service_ranges,
 								  test_order,
 								  test_received,

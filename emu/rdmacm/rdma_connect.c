@@ -82,10 +82,11 @@ static void offer_alternate(struct rdma_id *id)
 	(void)cm_send_lap(id->cm, &alt);
 }
 
+/* As in the kernel, events have the private data of a REP, REJ and SIDR_REP, not those of an RTU, DREQ and DREP. */
 void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 {
 	struct rdma_id *id = ctx;
-	struct rdma_event out = { .conn = { .data = ev->data, .data_len = ev->data_len } };
+	struct rdma_event out = { 0 };
 
 	/* As the kernel's rdma_cm, reports what happens to a connection until its end. */
 	if (id->state != (ev->type == CM_EVENT_TIMEWAIT_EXIT ? RDMA_DISCONNECT : RDMA_CONNECT))
@@ -107,6 +108,7 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 	case CM_EVENT_REJ:
 		out.type = RDMA_EVENT_REJECTED;
 		out.status = ev->reason;
+		out.conn = (struct rdma_conn){ .data = ev->data, .data_len = ev->data_len };
 		break;
 	case CM_EVENT_TIMEWAIT_EXIT:
 		out.type = RDMA_EVENT_TIMEWAIT_EXIT;
