@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "emu/host/channel.h"
 #include "emu/host/context.h"
 #include "emu/host/readback.h"
 #include "emu/lib/passed.h"
@@ -56,14 +57,11 @@ static void on_writable(struct loop_fd *w, u32 events, struct now now)
 int uv_events_open(struct uv_events *e, struct loop *loop, pid_t program)
 {
 	struct stat st;
-	int fds[2], err;
+	int err = uv_channel_create(&e->ours, &e->theirs);
 
-	/* As from the kernel's file, a read returns one event. A write fails without SIGPIPE, which streams have. */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return -errno;
+	if (err)
+		return err;
 	e->loop = loop;
-	e->ours = fds[0];
-	e->theirs = fds[1];
 	e->program = program;
 	e->writable = (struct loop_fd){ .fd = e->ours, .fn = on_writable };
 	e->ending = e->locked = false;
@@ -76,7 +74,6 @@ int uv_events_open(struct uv_events *e, struct loop *loop, pid_t program)
 	}
 	e->inode = st.st_ino;
 	e->socket = passed_socket(e->theirs);
-	shutdown(e->ours, SHUT_RD); /* the application must not send bytes or descriptors */
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Rows of the event streams: more events than fit in the socket are all read, in order; also those of many queue pairs.
- * A read returns one event, and a write fails without a signal.
+ * A read returns one event, a write fails without a signal, and
+ * poll() never reports the stream as writable.
  */
 #include <errno.h>
 #include <poll.h>
@@ -101,15 +102,20 @@ static void test_end(struct loop *loop)
 static void test_program(struct loop *loop)
 {
 	struct event ev[4] = { 0 };
+	struct pollfd all = { .events = POLLIN | POLLOUT | POLLRDHUP };
 	struct uv_events e;
 
 	uv_events_open(&e, loop, 1);
+	all.fd = e.theirs;
 	put(&e, 0, 1);
 	put(&e, 1, 1);
 	row(23, "a read returns one event",
 	    recv(e.theirs, ev, sizeof(ev), MSG_DONTWAIT) == (ssize_t)sizeof(*ev) && !ev[0].key);
 	row(24, "and the next one",
 	    recv(e.theirs, ev, sizeof(ev), MSG_DONTWAIT) == (ssize_t)sizeof(*ev) && ev[0].key == 1);
+	row(26, "poll() reports neither", poll(&all, 1, 0) == 0);
+	put(&e, 0, 1);
+	row(27, "but an event", poll(&all, 1, 0) == 1 && all.revents == POLLIN);
 	signal(SIGPIPE, SIG_DFL);
 	row(25, "a write fails", write(e.theirs, ev, sizeof(ev)) < 0 && errno == EPIPE);
 	uv_events_close(&e);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "emu/host/channel.h"
 #include "emu/host/ucma_internal.h"
 #include "emu/lib/passed.h"
 
@@ -110,35 +111,33 @@ void ucma_ctx_destroy(struct ucma_ctx *ctx)
 static int on_open(struct uv_file *uv, u32 unit, int *fd, int *extra)
 {
 	struct ucma_file *f;
-	int ends[2];
+	int app, err;
 
 	if (!uv->host->cm)
 		return -ENXIO;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	/* A program that has received the descriptor from another one writes to it: that fails without SIGPIPE. */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+	err = uv_channel_create(&f->daemon, &app);
+	if (err) {
 		free(f);
-		return -errno;
+		return err;
 	}
 	f->host = uv->host->cm;
 	f->uv = uv;
-	f->daemon = ends[1];
-	f->app = dup(ends[0]);
+	f->app = dup(app);
 	if (f->app < 0) {
-		close(ends[0]);
-		close(ends[1]);
+		close(app);
+		close(f->daemon);
 		free(f);
 		return -EMFILE;
 	}
 	f->socket = passed_socket(f->app);
-	shutdown(f->daemon, SHUT_RD); /* the application must not send bytes or descriptors */
 	list_init(&f->ctxs);
 	list_init(&f->events);
 	list_add(&f->host->files, &f->link);
 	uv->priv = f;
-	*fd = ends[0];
+	*fd = app;
 	return 0;
 }
 
