@@ -173,6 +173,12 @@ struct reply {
 	bool channel; /* the response has an event channel */
 };
 
+/* Its response has the channel of asynchronous events. */
+static bool is_get_context(const void *command)
+{
+	return ((const struct ib_uverbs_cmd_hdr *)command)->command == IB_USER_VERBS_CMD_GET_CONTEXT;
+}
+
 static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
 {
 	struct ib_uverbs_cmd_hdr hdr;
@@ -196,8 +202,7 @@ static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
 	r->to = (void *)(uintptr_t)to;
 	if ((hdr.command & 0xff) == IB_USER_VERBS_CMD_CREATE_CQ && len >= channel + 4)
 		memcpy(&r->fd, buf + channel, 4);
-	r->channel = hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL ||
-		     hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT; /* for asynchronous events */
+	r->channel = hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL || is_get_context(buf);
 }
 
 static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
@@ -241,13 +246,14 @@ static ON_LARGE_STACK int call_with_option(struct shim_file *f, struct shim_requ
 	return shim_call(f, req);
 }
 
-static void channel_watch(struct shim_file *parent, int fd)
+static void channel_watch(struct shim_file *parent, int fd, bool async)
 {
 	struct shim_file *f = file_new(SHIM_CHANNEL, 0);
 
 	if (!f)
 		return; /* the daemon keeps it until the file is closed */
 	f->parent = parent;
+	f->event_size = async ? sizeof(struct ib_uverbs_async_event_desc) : sizeof(struct ib_uverbs_comp_event_desc);
 	if (shim_file_add(fd, f))
 		free(f);
 }
@@ -343,7 +349,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	if (fd >= 0 && out_len >= 4)
 		memcpy(out, &fd, 4); /* the first member of the response is the descriptor */
 	if (fd >= 0 && r.channel)
-		channel_watch(f, fd);
+		channel_watch(f, fd, is_get_context(buf));
 	if (r.to && out_len)
 		memcpy(r.to, out, out_len < r.room ? out_len : r.room);
 	return result;
@@ -462,6 +468,8 @@ static ssize_t event_wait(struct shim_file *f, int cancel)
 	awaited = f;
 	pthread_setcancelstate(cancel, NULL);
 	n = recv(f->kick, &byte, 1, MSG_PEEK);
+	if (n < 0 && errno == ECONNRESET)
+		n = 0; /* the daemon has ended: so says the next command */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	awaited = NULL;
 	return n;
@@ -475,7 +483,7 @@ static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t l
 	int done;
 
 	if (f->kind == UV_ISSM)
-		return REAL(write)(fd, buf, len);
+		return shim_result(-EINVAL);
 	if (f->kind == UV_UMAD) {
 		n = send(fd, buf, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EPIPE)

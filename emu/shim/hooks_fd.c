@@ -28,19 +28,36 @@ ssize_t write(int fd, const void *buf, size_t len)
 	return n;
 }
 
+/* As the kernel: an event that does not fit stays. It is awaited first. */
+static ssize_t channel_read(int fd, void *buf, size_t len)
+{
+	bool exceeds = shim_event_exceeds(fd, len);
+	ssize_t n = exceeds ? recv(fd, &(char){ 0 }, 1, MSG_PEEK) : REAL(read)(fd, buf, len);
+
+	if ((!n || (n < 0 && errno == ECONNRESET)) && shim_channel(fd))
+		return shim_result(-EIO); /* the device was removed */
+	return exceeds && n > 0 ? shim_result(-EINVAL) : n;
+}
+
 ssize_t read(int fd, void *buf, size_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
-	size_t hdr = f && f->kind == UV_UMAD ? f->umad_hdr : 0;
-	ssize_t n;
+	enum uv_kind kind = f ? f->kind : UV_KINDS;
+	size_t hdr = f ? f->umad_hdr : 0;
 
 	shim_file_put(f); /* a thread that is cancelled while it waits does not return */
-	n = hdr ? shim_umad_read(fd, buf, len, hdr) : REAL(read)(fd, buf, len);
-	if (!n && len && shim_channel(fd)) { /* the device was removed */
-		errno = EIO;
-		return -1;
+	switch (kind) {
+	case UV_UMAD:
+		return shim_umad_read(fd, buf, len, hdr);
+	case UV_UVERBS:
+	case UV_RDMA_CM:
+	case UV_ISSM:
+		return shim_result(-EINVAL); /* they have no read operation */
+	case UV_NETLINK:
+		return REAL(read)(fd, buf, len);
+	default:
+		return channel_read(fd, buf, len);
 	}
-	return n;
 }
 
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);

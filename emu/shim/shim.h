@@ -40,6 +40,7 @@ struct shim_file {
 		bool received; /* since the daemon was last asked for more */
 	} netlink;
 	struct shim_file *parent; /* channel: the uverbs file; NULL after it is closed */
+	size_t event_size;        /* channel: of its events */
 	size_t umad_hdr;          /* umad: size of the header of records */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
 	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID and LEAVE_MCAST wait for other threads */
@@ -132,6 +133,7 @@ void shim_rpc_child(void); /* in the child, no thread has the lock */
 struct shim_file *shim_file_get(int fd);
 void shim_file_put(struct shim_file *f);        /* may be NULL */
 bool shim_channel(int fd);                      /* it is a completion or event channel */
+bool shim_event_exceeds(int fd, size_t len);    /* it is one whose events have more than @len bytes */
 int shim_file_add(int fd, struct shim_file *f); /* 0, -ENOMEM */
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);

@@ -380,18 +380,23 @@ struct shim_file *shim_file_get(int fd)
 	return NULL;
 }
 
-bool shim_channel(int fd)
+bool shim_event_exceeds(int fd, size_t len)
 {
 	struct shim_file *f = table_entry(fd);
-	bool channel;
+	bool exceeds;
 
 	if (!f)
 		return false;
 	shim_lock(&lock);
-	f = table_file(fd);
-	channel = f && f->kind == SHIM_CHANNEL;
+	f = table_entry(fd);
+	exceeds = f && f->kind == SHIM_CHANNEL && f->event_size > len && table_same(fd, f);
 	shim_unlock(&lock);
-	return channel;
+	return exceeds;
+}
+
+bool shim_channel(int fd)
+{
+	return shim_event_exceeds(fd, 0);
 }
 
 void shim_file_forget(int fd)

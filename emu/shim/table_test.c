@@ -127,6 +127,7 @@ static struct shim_file *file_new(enum uv_kind kind, struct shim_file *parent)
 	if (!f)
 		abort();
 	f->kind = kind;
+	f->event_size = kind == SHIM_CHANNEL ? 8 : 0;
 	f->pid = getpid();
 	f->parent = parent;
 	f->kick = -1;
@@ -200,6 +201,7 @@ static void test_channels(void)
 		shim_file_add(9, f);
 		shim_file_add(fd, file_new(SHIM_CHANNEL, f));
 		row(fd, "a channel", shim_channel(fd) && !shim_file_get(fd));
+		row(fd, "the size of its events", shim_event_exceeds(fd, 7) && !shim_event_exceeds(fd, 8));
 		shim_file_forget(fd);
 		row(fd, "its close is reported", closed == 1);
 		shim_file_add(fd, file_new(SHIM_CHANNEL, f));

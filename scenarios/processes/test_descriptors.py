@@ -41,6 +41,22 @@ def test_a_thread_with_priority_closes_the_device(shared_fabric, program):
     assert said == "opened and closed 60 times\n"
 
 
+def test_files_of_events(shared_fabric, program):
+    """poll(), and reads that have not the size of an event."""
+    rows = [
+        "poll() without an event",
+        "a short read without an event",
+        "poll() with an event",
+        "a read of fewer bytes than an event has",
+        "a read with room for several",
+    ]
+    lines = [f"{file}: {row}" for file in ("completion channel", "asynchronous events") for row in rows]
+    lines += ["uverbs: a read", "umad: poll() without a MAD", "issm: a read and a write"]
+    lines += ["rdma_cm: poll() without an event", "rdma_cm: a read without an event", "rdma_cm: poll() with an event"]
+    said = shared_fabric.run("h2", program("event_files"), shared_fabric.ip("h2"), status=None)
+    assert said.splitlines() == [*lines, "rdma_cm: a read", "rdma_cm: the event"], said
+
+
 def test_few_left(shared_fabric, program):
     """What the program has no number for fails with EMFILE: it does not wait, nor use descriptor 0."""
     said = shared_fabric.run("h2", program("few_descriptors"), status=None)
