@@ -409,7 +409,7 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 
 /*
  * Without a trunk after the handshake: the connection ends. A listener answers: to the hellos whose senders have not
- * proved the key, or to a peer that has sent none; a connector logs that nobody has answered its own.
+ * proved the key, or to a peer that has sent none; a connector counts that nobody has answered its own.
  */
 static void conn_handshake_expired(struct trunk_conn *c)
 {
@@ -422,7 +422,9 @@ static void conn_handshake_expired(struct trunk_conn *c)
 	if (c->listener && silent)
 		trunk_message_refuse(c, 0, TRUNK_BAD_HELLO);
 	else if (!c->refused && !c->connecting)
-		trunk_conn_count(c, tls ? TRUNK_CTR_REFUSED_TLS : TRUNK_CTR_REFUSED_HELLO);
+		trunk_conn_count(c, c->connector ? TRUNK_CTR_UNANSWERED
+				    : tls        ? TRUNK_CTR_REFUSED_TLS
+						 : TRUNK_CTR_REFUSED_HELLO);
 	if (tls)
 		log_at(LOG_WARN, "trunk", "%s: the TLS handshake has not been completed in %llu s", trunk_conn_name(c),
 		       TRUNK_HELLO_TIME / NSEC_PER_SEC);

@@ -291,6 +291,29 @@ static void test_listener_closes(void)
 	test_loop = NULL;
 }
 
+/* The kernel completes the connection, and nobody accepts it: that is no refused peer either. */
+static void test_listener_silent(u32 number, const char *name)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	u64 refused = 0;
+	u32 i;
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) || listen(l, 1))
+		perror(sa.sun_path);
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", "");
+	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC / 2);
+	for (i = TRUNK_CTR_REFUSED_HELLO; i <= TRUNK_CTR_REFUSED_BY_PEER; i++)
+		refused += side_counter(&b, (enum trunk_counter)i);
+	row(number, name, side_counter(&b, TRUNK_CTR_UNANSWERED) == 1 && !refused);
+	side_stop(&b);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+	close(l);
+	unlink(sa.sun_path);
+}
+
 /* Nobody responds at the address, where the queue of connections is full: that is no refusal. */
 static void test_connect_expires(void)
 {
@@ -569,6 +592,7 @@ static void test_too_long(void)
 int main(void)
 {
 	u32 live = wire_packet_live();
+	char key[64];
 
 	log_level = LOG_ERROR;
 	rlimit_raise_files(); /* two for each of TRUNK_UNKNOWN_LOCAL connections */
@@ -580,6 +604,12 @@ int main(void)
 	test_listener_hello();
 	test_listener_closes();
 	test_connect_expires();
+	test_listener_silent(342, "a silent listener");
+	if (trunk_tls_in_build()) {
+		tls_begin(key, sizeof(key));
+		test_listener_silent(343, "a silent listener, with TLS");
+		tls_end(key);
+	}
 	test_connects_again();
 	test_violations();
 	test_too_long();

@@ -5,24 +5,25 @@
 
 #include "fabric/fabric.h"
 
-#define TRUNK_COUNTERS(C)                                                                             \
-	C(CONNECTED, "connections")                                                                   \
-	C(LOST, "lost")                       /* connections that the peer, or an error, has ended */ \
-	C(REFUSED_HELLO, "refused_hello")     /* no hello in time, or no valid one */                 \
-	C(REFUSED_VERSION, "refused_version") /* of another version of the protocol */                \
-	C(REFUSED_KEY, "refused_key")         /* with a wrong key */                                  \
-	C(REFUSED_PORT, "refused_port")       /* with GUIDs or port numbers that do not match */      \
-	C(REFUSED_TLS, "refused_tls")         /* no TLS handshake, or none in time */                 \
-	C(REFUSED_BUSY, "refused_busy")       /* the port is connected already */                     \
-	C(REFUSED_BY_PEER, "refused_by_peer")                                                         \
-	C(VIOLATIONS, "violations")   /* of the protocol by the peer's messages or credits */         \
-	C(TRUNCATED, "tls_truncated") /* ended without close_notify */                                \
-	C(TIMEOUTS, "timeouts")       /* nothing received for TRUNK_SILENCE */                        \
-	C(RINGS, "rings")             /* shared memory for a direction of a connection */             \
-	C(XMIT_PKTS, "xmit_packets")                                                                  \
-	C(RCV_PKTS, "rcv_packets")                                                                    \
-	C(MALFORMED, "rcv_malformed")                                                                 \
-	C(XMIT_BYTES, "xmit_bytes")                                                                   \
+#define TRUNK_COUNTERS(C)                                                                               \
+	C(CONNECTED, "connections")                                                                     \
+	C(LOST, "lost")                       /* connections that the peer, or an error, has ended */   \
+	C(UNANSWERED, "unanswered")           /* connections whose listener has not answered in time */ \
+	C(REFUSED_HELLO, "refused_hello")     /* no hello in time, or no valid one */                   \
+	C(REFUSED_VERSION, "refused_version") /* of another version of the protocol */                  \
+	C(REFUSED_KEY, "refused_key")         /* with a wrong key */                                    \
+	C(REFUSED_PORT, "refused_port")       /* with GUIDs or port numbers that do not match */        \
+	C(REFUSED_TLS, "refused_tls")         /* no TLS handshake, or none in time */                   \
+	C(REFUSED_BUSY, "refused_busy")       /* the port is connected already */                       \
+	C(REFUSED_BY_PEER, "refused_by_peer")                                                           \
+	C(VIOLATIONS, "violations")   /* of the protocol by the peer's messages or credits */           \
+	C(TRUNCATED, "tls_truncated") /* ended without close_notify */                                  \
+	C(TIMEOUTS, "timeouts")       /* nothing received for TRUNK_SILENCE */                          \
+	C(RINGS, "rings")             /* shared memory for a direction of a connection */               \
+	C(XMIT_PKTS, "xmit_packets")                                                                    \
+	C(RCV_PKTS, "rcv_packets")                                                                      \
+	C(MALFORMED, "rcv_malformed")                                                                   \
+	C(XMIT_BYTES, "xmit_bytes")                                                                     \
 	C(RCV_BYTES, "rcv_bytes")
 #define TRUNK_COUNTER_ENUM(number, name) TRUNK_CTR_##number,
 enum trunk_counter {
