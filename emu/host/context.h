@@ -30,8 +30,9 @@ struct uv_events {
 /* A ring in the shared memory. */
 struct uv_ring {
 	struct verbs_ring ring;
-	u64 offset; /* in the file */
-	u32 size;   /* 0: none */
+	u64 offset;  /* in the file */
+	u32 size;    /* 0: none */
+	u32 charged; /* bytes that count against UV_RINGS_MOST */
 };
 
 struct uv_cq {
@@ -87,6 +88,7 @@ static inline struct uverbs *uv_of(struct verbs *v)
 /* rings.c */
 int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries);
 void uv_ring_destroy(struct uverbs *u, struct uv_ring *r);
+int uv_ring_charge(struct uverbs *u, struct uv_ring *r, u32 slots); /* before the daemon writes these. 0, -ENOMEM */
 struct mminfo uv_ring_info(const struct uv_ring *r);
 void uv_areas_free(struct uverbs *u);
 /* Accepts (@ok) or rejects the work requests posted since the last call; rejected ones are not sent. */

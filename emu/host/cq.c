@@ -170,9 +170,11 @@ int uv_resize_cq(struct uv_call *c)
 	err = uv_ring_create(c->u, &ring, ENTRY, cmd.cqe);
 	if (err)
 		return err;
-	if (!verbs_ring_move_put(&ring.ring, &cq->ring.ring, ENTRY)) {
+	err = verbs_ring_move_put(&ring.ring, &cq->ring.ring, ENTRY) ? uv_ring_charge(c->u, &ring, ring.ring.next)
+								     : -EINVAL;
+	if (err) {
 		uv_ring_destroy(c->u, &ring);
-		return -EINVAL;
+		return err;
 	}
 	uv_ring_destroy(c->u, &cq->ring);
 	cq->ring = ring;

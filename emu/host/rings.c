@@ -15,22 +15,32 @@
 
 #define WAKE_LATER 8 /* completions per wake-up, while as many send requests are outstanding */
 
+#define CHARGE_STEP (64u << 10)
+
+/* Free bytes of the file, between rings. Areas are sorted, and none is adjacent to another one or to the end. */
 struct area {
 	struct list link;
-	u64 offset;
-	u32 size;
+	u64 offset, size;
 };
+
+static void area_free(struct area *a)
+{
+	list_del(&a->link);
+	free(a);
+}
 
 static bool area_get(struct uverbs *u, u32 size, u64 *offset)
 {
 	struct area *a;
 
 	list_for_each (a, &u->free_areas, link) {
-		if (a->size != size)
+		if (a->size < size)
 			continue;
 		*offset = a->offset;
-		list_del(&a->link);
-		free(a);
+		a->offset += size;
+		a->size -= size;
+		if (!a->size)
+			area_free(a);
 		return true;
 	}
 	if (u->used + size > UV_FILE_SIZE)
@@ -40,6 +50,56 @@ static bool area_get(struct uverbs *u, u32 size, u64 *offset)
 	return true;
 }
 
+/* False: out of memory. */
+static bool area_put(struct uverbs *u, u64 offset, u64 size)
+{
+	struct area *a, *next = NULL, *new = malloc(sizeof(*new));
+
+	if (!new)
+		return false;
+	*new = (struct area){ .offset = offset, .size = size };
+	list_for_each (a, &u->free_areas, link) {
+		if (a->offset > offset) {
+			next = a;
+			break;
+		}
+	}
+	list_add(next ? &next->link : &u->free_areas, &new->link);
+	a = list_entry(new->link.prev, struct area, link);
+	if (new->link.prev != &u->free_areas && a->offset + a->size == offset) {
+		a->size += size;
+		area_free(new);
+		new = a;
+	}
+	if (next && new->offset + new->size == next->offset) {
+		new->size += next->size;
+		area_free(next);
+	}
+	if (new->offset + new->size == u->used) {
+		u->used = new->offset;
+		area_free(new);
+	}
+	return true;
+}
+
+/*
+ * Pages of the file are allocated when they are first written, and the daemon answers for those that it writes: the
+ * first one of each ring, and those of completions.
+ */
+int uv_ring_charge(struct uverbs *u, struct uv_ring *r, u32 slots)
+{
+	u64 end = verbs_ring_bytes(slots, r->ring.shift), more;
+
+	if (likely(end <= r->charged))
+		return 0;
+	more = min((end + CHARGE_STEP - 1) & ~(u64)(CHARGE_STEP - 1), (u64)r->size) - r->charged;
+	if (uv_server_rings(u->file) + more > UV_RINGS_MOST)
+		return -ENOMEM;
+	u->file->ring_bytes += more;
+	r->charged += (u32)more;
+	return 0;
+}
+
 int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries)
 {
 	const u64 page = (u64)sysconf(_SC_PAGESIZE);
@@ -47,9 +107,10 @@ int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries)
 	u64 size = (verbs_ring_bytes(slots, shift) + page - 1) & ~(page - 1);
 	struct rxe_queue_buf *buf;
 
-	if (size > 1u << 30 || uv_server_rings(u->file) + size > UV_RINGS_MOST || !area_get(u, (u32)size, &r->offset))
+	if (size > 1u << 30 || uv_server_rings(u->file) + page > UV_RINGS_MOST || !area_get(u, (u32)size, &r->offset))
 		return -ENOMEM;
-	u->file->ring_bytes += size;
+	u->file->ring_bytes += page;
+	r->charged = (u32)page;
 	r->size = (u32)size;
 	r->ring = (struct verbs_ring){
 		.base = u->base + r->offset,
@@ -67,14 +128,11 @@ int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries)
 
 void uv_ring_destroy(struct uverbs *u, struct uv_ring *r)
 {
-	struct area *a = r->size ? malloc(sizeof(*a)) : NULL;
-
-	if (!a)
+	if (!r->size)
 		return;
-	u->file->ring_bytes -= r->size;
-	*a = (struct area){ .offset = r->offset, .size = r->size };
 	fallocate(u->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)r->offset, r->size);
-	list_add(&u->free_areas, &a->link);
+	if (area_put(u, r->offset, r->size))
+		u->file->ring_bytes -= r->charged;
 	r->size = 0;
 	r->ring.base = NULL;
 }
@@ -246,8 +304,10 @@ static int rings_complete(void *fe, const struct hca_cqe *cqe)
 {
 	struct uv_cq *cq = fe;
 	struct ib_uverbs_wc wc = wqe_completion(cqe);
-	int err = verbs_ring_put(&cq->ring.ring, &wc, sizeof(wc));
+	int err = uv_ring_charge(uv_of(cq->cq.verbs), &cq->ring, cq->ring.ring.next + 1);
 
+	if (!err)
+		err = verbs_ring_put(&cq->ring.ring, &wc, sizeof(wc));
 	if (!err)
 		verbs_cq_completed(&cq->cq, cqe);
 	return err;

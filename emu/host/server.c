@@ -229,11 +229,11 @@ void uv_server_moved(struct uv_server *s)
 
 u64 uv_server_rings(const struct uv_file *file)
 {
-	u64 sum = 0;
+	u64 sum = file->ring_bytes;
 	struct file *f;
 
 	list_for_each (f, &file->server->files, link)
-		if (&f->f == file || f->f.opener->pid == file->opener->pid)
+		if (&f->f != file && f->f.opener->pid == file->opener->pid)
 			sum += f->f.ring_bytes;
 	return sum;
 }

@@ -132,7 +132,7 @@ struct uv_file {
 	struct uv_host *host;
 	const struct uv_file_ops *ops;
 	u64 owner;      /* hca_ctx_serial() of a uverbs file's context, otherwise 0 */
-	u64 ring_bytes; /* of its queues */
+	u64 ring_bytes; /* of its queues, that the daemon has written */
 	struct uv_process *opener;
 	struct uv_process *process;  /* of the current command */
 	struct uv_deferral deferral; /* set by that command */
@@ -177,7 +177,7 @@ int uv_mapping_add(struct uv_process *p, u64 addr, u64 len, int fd, u64 offset);
 /* The address in the daemon; NULL unless all bytes are in one mapping. */
 u8 *uv_mapping_at(struct uv_process *p, u64 addr, u64 len);
 
-/* Bytes of queues of the process that opened the file, on all its files; UV_RINGS_MOST is the limit. */
+/* ring_bytes of all files of the process that opened the file; UV_RINGS_MOST is the limit. */
 #define UV_RINGS_MOST (512ull << 20)
 u64 uv_server_rings(const struct uv_file *file);
 /* Sends the deferred responses that are ready: after moves, and in the turn of a netlink socket. */

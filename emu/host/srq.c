@@ -91,7 +91,7 @@ static int srq_resize(struct uv_call *c, struct uv_srq *srq, u32 max_wr)
 	err = ring_of(c->u, &ring, max_wr, srq->srq.max_sge);
 	if (err)
 		return err;
-	err = verbs_srq_set_ring(&srq->srq, &ring.ring);
+	err = uv_ring_charge(c->u, &ring, max_wr) ?: verbs_srq_set_ring(&srq->srq, &ring.ring);
 	if (err)
 		goto destroy_ring;
 	info = uv_ring_info(&ring);
