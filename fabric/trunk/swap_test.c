@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "emu/lib/clock.h"
 #include "fabric/fault.h"
@@ -488,6 +489,14 @@ static void trunk_remove(struct fabric_remote *r)
 	test_run(0);
 }
 
+/* Threads of this process. */
+static u64 threads(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) ? 0 : st.st_nlink;
+}
+
 /* A swap ends before its trunk has a connection. */
 static void test_removed_while_it_connects(void)
 {
@@ -497,16 +506,19 @@ static void test_removed_while_it_connects(void)
 	struct trunk_connector *k;
 	struct fabric_remote *r;
 	char address[40];
+	u64 before;
 	u32 i;
 
 	swap_start();
+	before = threads();
 	pthread_mutex_lock(&resolves);
 	k = trunk_to("localhost:1", &r);
 	row(93, "a name is resolved", k->resolve != NULL);
 	trunk_remove(r);
 	row(94, "and no longer", !k->resolve);
 	pthread_mutex_unlock(&resolves);
-	usleep(20000);
+	while (threads() > before)
+		sched_yield();
 	test_run(0);
 	row(95, "nor does it connect", !k->conn && !k->unresolved);
 
