@@ -43,6 +43,7 @@ int uv_get_context(struct uv_call *c);
 int uv_query_device(struct uv_call *c);
 int uv_ex_query_device(struct uv_call *c);
 int uv_query_port(struct uv_call *c);
+bool uv_has_odp(const struct uv_host *h); /* on-demand paging */
 
 /* objects.c */
 int uv_alloc_pd(struct uv_call *c);

@@ -128,9 +128,14 @@ enum {
 	ODP_SRQ_RECV = 1 << 5,
 };
 
+bool uv_has_odp(const struct uv_host *h)
+{
+	return !hca_iw(h->hca); /* siw has none */
+}
+
 static struct ib_uverbs_odp_caps odp_caps(const struct uv_host *h)
 {
-	if (hca_iw(h->hca)) /* as siw */
+	if (!uv_has_odp(h))
 		return (struct ib_uverbs_odp_caps){ 0 };
 	return (struct ib_uverbs_odp_caps){
 		.general_caps = ODP_SUPPORT | ODP_IMPLICIT,

@@ -64,7 +64,7 @@ int uv_reg_mr(struct uv_call *c)
 
 	if (err)
 		return err;
-	if (cmd.access_flags & HCA_ACCESS_ON_DEMAND && hca_iw(c->u->file->host->hca)) /* as siw */
+	if (cmd.access_flags & HCA_ACCESS_ON_DEMAND && !uv_has_odp(f->host))
 		return -EINVAL;
 	if ((cmd.start ^ cmd.hca_va) & in_page && !(cmd.access_flags & HCA_ACCESS_ZERO_BASED))
 		return -EINVAL;
