@@ -354,9 +354,11 @@ int cli_up(int argc, char **argv)
 }
 
 /*
- * The daemons but the first one, all at once. A daemon that has died before is no error. False: one had to be killed.
+ * Ends the daemons, all at once: one that ends later than others is busy with their links, which go down; the subnet
+ * manager computes routes without them. @first: the first daemon, which is not awaited; 0: it is not up. A daemon that
+ * has died before is no error. False: one had to be killed.
  */
-static bool down_shards(unsigned int n, unsigned int *up)
+static bool down_shards(unsigned int n, pid_t first, unsigned int *up)
 {
 	static struct rundir r[CLI_SHARDS_MAX];
 	pid_t pid[CLI_SHARDS_MAX];
@@ -373,6 +375,8 @@ static bool down_shards(unsigned int n, unsigned int *up)
 		else
 			rundir_remove(&r[i]);
 	}
+	if (first)
+		kill(first, SIGTERM);
 	for (i = 1; i < n; i++)
 		if (pid[i] && !down_wait(&r[i], pid[i], start))
 			ended = false;
@@ -387,8 +391,8 @@ int cli_down(int argc, char **argv)
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
-	ended = down_shards(cli_shards(), &up);
-	pid = rundir_daemon(&cli_run); /* ends last: without its directory nobody would know the others */
+	pid = rundir_daemon(&cli_run); /* it leaves its directory, by which the others are known, while they are up */
+	ended = down_shards(cli_shards(), pid, &up);
 	if (!pid && !up) {
 		if (access(cli_run.dir, F_OK))
 			cli_connect(); /* fails with a message */
@@ -397,7 +401,7 @@ int cli_down(int argc, char **argv)
 	}
 	if (!pid)
 		rundir_remove(&cli_run);
-	else if (!down_daemon(&cli_run, pid))
+	else if (!down_wait(&cli_run, pid, cli_seconds()))
 		ended = false;
 	return ended ? CLI_OK : CLI_ERROR;
 }
