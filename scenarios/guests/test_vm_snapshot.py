@@ -16,6 +16,7 @@ from endpoint import Endpoint, rping_both_ways
 
 FORKED = "crng reseeded due to virtual machine fork"
 SMALL = 560  # MiB, which no other guest has
+UNUSED = 556  # the same, of a guest without a snapshot
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +65,23 @@ def test_reboot_of_a_resumed_guest(resumed):
     assert a.wait_ib0().run("cat /data/given") == "of the machine"
 
 
-def small_snapshots(fabric):
-    """Folders of the cache with a snapshot of SMALL memory."""
+def small_snapshots(fabric, size=SMALL):
+    """Folders of the cache with a snapshot of that memory."""
     memories = pathlib.Path(fabric.env["MUSLIN_CACHE"]).glob("snapshot-*/memory")
-    return [m.parent for m in memories if os.path.getsize(m) == SMALL << 20]
+    return [m.parent for m in memories if os.path.getsize(m) == size << 20]
+
+
+@pytest.mark.guest
+def test_no_snapshot(new_fabric, monkeypatch):
+    """The option has priority over the environment: the guest boots, and none is taken."""
+    fabric = new_fabric.up("leafs 1 hosts 2")
+    monkeypatch.setitem(fabric.env, "MUSLIN_SNAPSHOT", "1")
+    before = small_snapshots(fabric, UNUSED)
+    vm = fabric.vm("h1", "--no-snapshot", "--mem", f"{UNUSED}M")
+    assert FORKED not in vm.run("dmesg") and "Linux version" in vm.run("dmesg")
+    assert vm.run("hostname").strip() == "h1"
+    vm.stop()
+    assert small_snapshots(fabric, UNUSED) == before
 
 
 @pytest.mark.guest
