@@ -9,6 +9,8 @@
  * - A child gets a snapshot: the parent copies its shared memory just before the fork, and the child maps the copy in
  *   place of the shared memory. Memory that a child does not inherit (MADV_DONTFORK, which ibv_fork_init() sets for all
  *   regions) is not copied.
+ * - Of memory that it is to have as zeroes (MADV_WIPEONFORK, which the kernel refuses for shared memory) it gets such;
+ *   if that was requested before the registration, the memory is not shared.
  * - MADV_DONTNEED and MADV_FREE make the pages read as zeroes, as allocators expect of anonymous memory. The kernel
  *   refuses MADV_FREE for shared memory, and may discard the pages at once: MADV_DONTNEED takes its place.
  * - The memfd is larger than any mremap() of the mapping.
@@ -58,8 +60,12 @@ static struct {
 	bool seen;
 } files[FILES];
 static unsigned int nfiles;
-/* madvise() was called with MADV_DONTFORK; otherwise nothing reads smaps, which is slow. */
+/*
+ * madvise() was called with MADV_DONTFORK, or with MADV_WIPEONFORK for addresses in this range; otherwise nothing reads
+ * smaps, which is slow.
+ */
 static bool dontfork_used;
+static uintptr_t wipe_start = UINTPTR_MAX, wipe_end;
 static struct shim_lock lock;
 static unsigned int within;   /* forks of handlers that have interrupted a call with the lock */
 static struct area *snapshot; /* areas with their copies, during a fork */
@@ -121,6 +127,7 @@ static bool area_get(struct maps *m, struct area *a)
 		if (strncmp(line, "VmFlags:", 8))
 			continue;
 		a->dontfork = strstr(line, " dc");
+		a->plain &= !strstr(line, " wf");
 		break;
 	}
 	return true;
@@ -147,7 +154,7 @@ static void areas_free(struct area *areas)
  */
 static int areas_find(uintptr_t start, uintptr_t end, bool plain, struct area *areas)
 {
-	struct maps m = { .fd = -1, .flags = dontfork_used };
+	struct maps m = { .fd = -1, .flags = dontfork_used || (start < wipe_end && end > wipe_start) };
 	struct area a;
 	int i, n = 0;
 
@@ -242,9 +249,30 @@ static void *area_copy(const struct area *a)
 
 static void file_drop(int i)
 {
+	shim_wipe_remove(i, 0, FILE_SIZE);
 	shim_private_close(files[i].fd);
 	files[i].fd = -1;
 	nfiles--;
+}
+
+/* @at: the area, or its copy. */
+static void area_wipe(const struct area *a, char *at, int advice)
+{
+	unsigned long long end = a->offset + (a->end - a->start), from, to;
+	unsigned int i = 0;
+
+	while (from = a->offset, to = end, shim_wipe_next(&i, a->file, &from, &to))
+		REAL(madvise)(at + (from - a->offset), to - from, advice);
+}
+
+/* For the child. */
+static void area_snapshot(struct area *a)
+{
+	if (a->copy || a->dontfork)
+		return;
+	a->copy = area_copy(a);
+	if (a->copy)
+		area_wipe(a, a->copy, MADV_DONTNEED);
 }
 
 static void snapshot_drop(bool unused)
@@ -277,8 +305,7 @@ bool shim_share_fork(bool wait)
 		nsnapshot = areas_find(0, UINTPTR_MAX, false, snapshot);
 	}
 	for (i = 0; i < nsnapshot; i++)
-		if (!snapshot[i].dontfork)
-			snapshot[i].copy = area_copy(&snapshot[i]);
+		area_snapshot(&snapshot[i]);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	return true;
@@ -338,10 +365,9 @@ void shim_share_child(void)
 		nsnapshot = areas_find(0, UINTPTR_MAX, false, snapshot);
 	}
 	for (i = 0; i < nsnapshot; i++) {
-		if (!snapshot[i].copy && !snapshot[i].dontfork)
-			snapshot[i].copy = area_copy(&snapshot[i]);
-		if (snapshot[i].copy)
-			share_replace(&snapshot[i], snapshot[i].copy);
+		area_snapshot(&snapshot[i]);
+		if (snapshot[i].copy && share_replace(&snapshot[i], snapshot[i].copy))
+			area_wipe(&snapshot[i], (char *)snapshot[i].start, MADV_WIPEONFORK);
 	}
 	snapshot_drop(false);
 	for (i = 0; i < FILES; i++)
@@ -461,18 +487,67 @@ static void area_discard(uintptr_t start, size_t len)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+/* MADV_WIPEONFORK or MADV_KEEPONFORK of what is shared in the range, and of the rest. 0 or -errno. */
+static int areas_keep(uintptr_t start, uintptr_t end, int advice, const struct area *areas, int n)
+{
+	int i, err = 0;
+
+	for (i = 0; i <= n && !err; i++) {
+		uintptr_t to = i < n ? areas[i].start : end;
+		const struct area *a = &areas[i];
+
+		if (to > start && REAL(madvise)((void *)start, to - start, advice))
+			return -errno;
+		if (i == n)
+			break;
+		err = (advice == MADV_WIPEONFORK ? shim_wipe_add : shim_wipe_remove)(a->file, a->offset,
+										     a->offset + (a->end - a->start));
+		start = a->end;
+	}
+	return err;
+}
+
+/* False: none of the range is shared. */
+static bool range_keep(uintptr_t start, size_t len, int advice, int *result)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (start + len + page - 1) & -page;
+	struct area *areas;
+	int n, cancel;
+
+	if (start % page || end <= start)
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	shim_lock(&lock);
+	areas = areas_new();
+	n = areas_find(start, end, false, areas);
+	if (n)
+		*result = areas_keep(start, end, advice, areas, n);
+	areas_free(areas);
+	shim_unlock(&lock);
+	pthread_setcancelstate(cancel, NULL);
+	return n;
+}
+
 int madvise(void *addr, size_t len, int advice)
 {
+	uintptr_t start = (uintptr_t)addr;
 	int result;
 
 	if (nfiles && advice == MADV_FREE)
 		advice = MADV_DONTNEED;
+	if (advice == MADV_WIPEONFORK) {
+		wipe_start = start < wipe_start ? start : wipe_start;
+		wipe_end = start + len > wipe_end ? start + len : wipe_end;
+	}
+	if (nfiles && (advice == MADV_WIPEONFORK || advice == MADV_KEEPONFORK) &&
+	    range_keep(start, len, advice, &result))
+		return shim_result(result);
 	result = REAL(madvise)(addr, len, advice);
 	if (result)
 		return result;
 	if (advice == MADV_DONTFORK)
 		dontfork_used = true;
 	if (nfiles && advice == MADV_DONTNEED)
-		area_discard((uintptr_t)addr, len);
+		area_discard(start, len);
 	return 0;
 }

@@ -244,6 +244,12 @@ void shim_share_unlock(void);
 /* Changes the descriptor of a shared file, with the lock. 0; -EBUSY: it is none. */
 int shim_share_move(int fd, int to);
 
+/* wipe.c: ranges of shared files, by their offsets, of which a child gets zeroes. @file: index in share.c. 0 or -ENOMEM. */
+int shim_wipe_add(int file, unsigned long long start, unsigned long long end);
+int shim_wipe_remove(int file, unsigned long long start, unsigned long long end);
+/* The next part of [*start, *end) that is in a range, from range *i on. False: none. */
+bool shim_wipe_next(unsigned int *i, int file, unsigned long long *start, unsigned long long *end);
+
 /* access.c: may the region be registered, with rights to write to it? 0 or -EFAULT. */
 int shim_access(uint64_t addr, uint64_t len, bool write);
 /* Populates the pages; false: they are not mapped, or do not permit it. */

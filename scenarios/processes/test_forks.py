@@ -3,10 +3,10 @@
 
 import pytest
 
-KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork", "inherited", "linker"]
+KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "wipe", "threads", "vfork", "inherited"]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "waiting", "numbers"])
+@pytest.mark.parametrize("kind", [*KINDS, "linker", "waiting", "numbers"])
 def test_child(shared_fabric, program, kind):
     said = shared_fabric.run("h2", program("forks"), kind)
     assert said.strip() == f"{kind}: ok", said

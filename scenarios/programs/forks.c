@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program with registered memory forks: forks KIND. Prints "KIND: ok" if the child has the memory as of that moment,
- * and neither process sees later writes of the other. Other kinds: "dontfork", where the child does not get the memory
- * at all, as with ibv_fork_init() of libraries without support of copy on fork; "threads", where threads of the child
- * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its
- * own memory on the device of the parent, at an address where the parent has other data, and writes to it; "linker",
- * where a lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file;
- * "allocator", with allocator.so, whose lock another thread has while it calls madvise(); "waiting", where a thread of
- * the parent waits for an event of rdma_cm, and the child closes the channel; "numbers", where a thread uses the
- * numbers of the library's descriptors during fork().
+ * A program with registered memory forks: forks KIND. Prints "KIND: ok" if the child has the memory as of that
+ * moment, and neither process sees later writes of the other. Other kinds: "dontfork", where the child does not get
+ * the memory at all, as with ibv_fork_init() of libraries without support of copy on fork; "wipe", where it gets
+ * zeroes; "threads", where threads of the child use the device of the parent concurrently; "vfork", where the child
+ * does; "inherited", where the child registers its own memory on the device of the parent, at an address where the
+ * parent has other data, and writes to it; "linker", where a lock of the dynamic linker is held during fork(), as by
+ * another thread, and the child opens a device file; "allocator", with allocator.so, whose lock another thread has
+ * while it calls madvise(); "waiting", where a thread of the parent waits for an event of rdma_cm, and the child
+ * closes the channel; "numbers", where a thread uses the numbers of the library's descriptors during fork().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -205,6 +205,77 @@ static void dontfork(void)
 	if (waitpid(pid, &status, 0) != pid)
 		die("wait");
 	printf("dontfork: %s\n", status ? "the child has the memory" : "ok");
+}
+
+/* Pages that a child has as zeroes, of the first @n and of all others, which have 1 in the parent. */
+static int wiped(unsigned n)
+{
+	unsigned i, wrong = 0;
+
+	for (i = 0; i < PAGES * page; i += page / 2)
+		wrong += memory[i] != (i < n * page ? 0 : 1);
+	return !wrong;
+}
+
+static int child_has(unsigned n)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (!wiped(n))
+			_exit(1);
+		memset((void *)memory, 1, PAGES * page);
+		pid = fork(); /* it holds in the child, too */
+		if (!pid)
+			_exit(!wiped(n));
+		_exit(waitpid(pid, &status, 0) != pid || status ? 2 : 0);
+	}
+	return waitpid(pid, &status, 0) == pid && !status && !wiped(1) && wiped(0);
+}
+
+static void advise(unsigned first, unsigned n, int advice)
+{
+	if (madvise((void *)(memory + first * page), n * page, advice))
+		die("madvise");
+}
+
+/* Before and after the memory is registered, which makes it shared only afterwards. */
+static void wipe(void)
+{
+	const unsigned n = PAGES / 2;
+	const char *wrong = NULL;
+	void *p = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	register_memory();
+	advise(0, PAGES, MADV_WIPEONFORK);
+	if (!child_has(PAGES))
+		wrong = "all";
+	advise(n, PAGES - n, MADV_KEEPONFORK);
+	if (!wrong && !child_has(n))
+		wrong = "a part is kept";
+	advise(0, PAGES, MADV_KEEPONFORK);
+	if (!wrong && !child_has(0))
+		wrong = "all is kept";
+	advise(1, 1, MADV_DONTFORK); /* several areas: other mappings between the shared ones */
+	advise(1, 1, MADV_DOFORK);
+	if (mmap((void *)(memory + page), page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		die("mmap");
+	memset((void *)(memory + page), 1, page);
+	advise(0, n, MADV_WIPEONFORK);
+	if (!wrong && !child_has(n))
+		wrong = "shared and private";
+	if (p == MAP_FAILED)
+		die("mmap");
+	memory = p;
+	memset(p, 1, PAGES * page);
+	advise(0, n, MADV_WIPEONFORK);
+	if (!ibv_reg_mr(pd, p, PAGES * page, IBV_ACCESS_LOCAL_WRITE))
+		die("ibv_reg_mr");
+	if (!wrong && !child_has(n))
+		wrong = "before the registration";
+	printf("wipe: %s\n", wrong ? wrong : "ok");
 }
 
 /* Uses the device, and its own descriptors, which no other thread may close. */
@@ -512,8 +583,8 @@ static void allocator(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-} kinds[] = { { "dontfork", dontfork }, { "threads", threads }, { "vfork", shared_child }, { "inherited", inherited },
-	      { "waiting", waiting },   { "numbers", numbers }, { "allocator", allocator } };
+} kinds[] = { { "dontfork", dontfork },   { "wipe", wipe },       { "threads", threads }, { "vfork", shared_child },
+	      { "inherited", inherited }, { "waiting", waiting }, { "numbers", numbers }, { "allocator", allocator } };
 
 int main(int argc, char **argv)
 {
