@@ -118,7 +118,8 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 	return fd;
 }
 
-static void command_ring_doorbell(struct shim_file *f, uint32_t handle)
+/* False: the program has closed the eventfd by an inline system call; the number may mean another file. */
+static bool command_ring_doorbell(struct shim_file *f, uint32_t handle)
 {
 	struct uv_shared *s = f->shared;
 	uint64_t one = 1;
@@ -127,8 +128,12 @@ static void command_ring_doorbell(struct shim_file *f, uint32_t handle)
 	__atomic_fetch_or(&s->doorbell[handle / 64], 1ull << handle % 64, __ATOMIC_SEQ_CST);
 	/* Pairs with the daemon's exchange of @rung, after which it reads the doorbells. */
 	__atomic_exchange_n(&s->rung, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) && REAL(write)(f->kick, &one, sizeof(one)) < 0)
-		return; /* the eventfd is full: the daemon will wake */
+	if (!__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST))
+		return true;
+	if (!shim_private_same(f->kick))
+		return false;
+	(void)!REAL(write)(f->kick, &one, sizeof(one)); /* if the eventfd is full, the daemon will wake */
+	return true;
 }
 
 /*
@@ -149,8 +154,10 @@ static int command_doorbell(struct shim_file *f, const struct ib_uverbs_cmd_hdr 
 			errno = EINVAL;
 			return -1;
 		}
-		command_ring_doorbell(f, h);
-		return 1;
+		if (command_ring_doorbell(f, h))
+			return 1;
+		errno = EBADF;
+		return -1;
 	}
 	if (hdr->command == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ && len >= sizeof(struct ib_uverbs_req_notify_cq)) {
 		const struct ib_uverbs_req_notify_cq *cmd = body;
@@ -308,6 +315,8 @@ static void event_byte_take(struct shim_file *f)
 	int saved = errno;
 	char byte = 0;
 
+	if (!shim_private_same(f->kick))
+		return;
 	REAL(recvfrom)(f->kick, &byte, 1, MSG_DONTWAIT, NULL, NULL);
 	errno = saved;
 }

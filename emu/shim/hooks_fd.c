@@ -193,3 +193,31 @@ int dup3(int fd, int want, int flags)
 	}
 FCNTL(fcntl)
 FCNTL(fcntl64)
+
+bool shim_fd_syscall(long number, const long *a, long *result)
+{
+	switch (number) {
+	case SYS_close:
+		*result = close((int)a[0]);
+		return true;
+	case SYS_close_range:
+		*result = close_range((unsigned int)a[0], (unsigned int)a[1], (int)a[2]);
+		return true;
+	case SYS_dup:
+		*result = dup((int)a[0]);
+		return true;
+#ifdef SYS_dup2
+	case SYS_dup2:
+		*result = dup2((int)a[0], (int)a[1]);
+		return true;
+#endif
+	case SYS_dup3:
+		*result = dup3((int)a[0], (int)a[1], (int)a[2]);
+		return true;
+	case SYS_fcntl:
+		*result = fcntl((int)a[0], (int)a[1], a[2]);
+		return true;
+	default:
+		return false;
+	}
+}

@@ -168,7 +168,7 @@ static bool forks(long number, const long *a)
 
 long syscall(long number, ...)
 {
-	long a[6];
+	long a[6], result;
 	bool prepared;
 	va_list ap;
 	int i;
@@ -177,6 +177,8 @@ long syscall(long number, ...)
 	for (i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
+	if (shim_fd_syscall(number, a, &result))
+		return result;
 	if (!forks(number, a))
 		return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	prepared = shim_share_fork(false);

@@ -216,6 +216,18 @@ static bool share_replace(const struct area *a, void *from)
 	return true;
 }
 
+/* Copies the area without its file, whose descriptor the program has closed by an inline system call. */
+static void area_read(const struct area *a, void *to)
+{
+	size_t len = a->end - a->start;
+
+	if (!(a->prot & PROT_READ))
+		mprotect((void *)a->start, len, a->prot | PROT_READ);
+	memcpy(to, (void *)a->start, len);
+	if (!(a->prot & PROT_READ))
+		mprotect((void *)a->start, len, a->prot);
+}
+
 /*
  * Returns anonymous memory with the bytes of the area, read from its file, so that the area's protection does not
  * matter. NULL: out of memory.
@@ -229,6 +241,10 @@ static void *area_copy(const struct area *a)
 
 	if (to == MAP_FAILED)
 		return NULL;
+	if (!shim_private_same(fd)) {
+		area_read(a, to);
+		return to;
+	}
 	for (;;) {
 		at = lseek(fd, at, SEEK_DATA);
 		if (at < 0 || at >= end)

@@ -148,6 +148,8 @@ int shim_file_connect(struct shim_file *f);
 int shim_private_add(int fd); /* may change the number; -ENOMEM: it is closed */
 void shim_private_close(int fd);
 bool shim_private(int fd);
+/* The same in a child of vfork(), too. False: the program has closed it by an inline system call. */
+bool shim_private_same(int fd);
 /* Moves the descriptor to another number, since the application uses this one. 0 or -errno. */
 int shim_private_move(int fd);
 /* The next private descriptor in [first, last], or -1. */
@@ -166,6 +168,9 @@ void shim_await_reader(struct shim_file *f); /* before one of its descriptors is
 /* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
 ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
+
+/* hooks_fd.c: executes a system call that closes or duplicates descriptors as that function. False: it is another. */
+bool shim_fd_syscall(long number, const long *a, long *result);
 
 /* umad.c */
 ssize_t shim_umad_read(int fd, void *buf, size_t len, size_t hdr); /* @hdr: size of the header of its records */
@@ -244,7 +249,7 @@ void shim_share_unlock(void);
 /* Changes the descriptor of a shared file, with the lock. 0; -EBUSY: it is none. */
 int shim_share_move(int fd, int to);
 
-/* wipe.c: ranges of shared files, by their offsets, of which a child gets zeroes. @file: index in share.c. 0 or -ENOMEM. */
+/* wipe.c: ranges of offsets in shared files of which a child gets zeroes. @file: index in share.c. 0 or -ENOMEM. */
 int shim_wipe_add(int file, unsigned long long start, unsigned long long end);
 int shim_wipe_remove(int file, unsigned long long start, unsigned long long end);
 /* The next part of [*start, *end) that is in a range, from range *i on. False: none. */

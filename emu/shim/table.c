@@ -78,8 +78,7 @@ static struct slot *slot_use(int fd)
 
 /* Private descriptors */
 
-/* Does the number still refer to our descriptor? */
-static bool private_same(int fd)
+bool shim_private_same(int fd)
 {
 	const struct slot *s = slot_get(fd);
 	struct stat st;
@@ -89,7 +88,7 @@ static bool private_same(int fd)
 
 bool shim_private(int fd)
 {
-	return private_same(fd) && shim_own_process();
+	return shim_private_same(fd) && shim_own_process();
 }
 
 /* Duplicates it to a large number. RLIMIT_NOFILE may permit none from PRIVATE_FIRST on, or there is none left. */
@@ -135,7 +134,7 @@ void shim_private_close(int fd)
 
 	if (s) {
 		shim_lock(&lock);
-		same = private_same(fd);
+		same = shim_private_same(fd);
 		s->inode = 0;
 		shim_unlock(&lock);
 	}

@@ -15,6 +15,7 @@ LINES = (
     "nothing is written there",
     "closed, with a duplicate",
     "a write to a channel",
+    "each other number closed by syscall()",
     "closed by a system call, and the number used again",
 )
 
@@ -27,6 +28,13 @@ def test_numbers(shared_fabric, program):
 def test_numbers_below_a_small_limit(shared_fabric, program):
     said = shared_fabric.run("h2", program("descriptors"), "few", status=None)
     assert said.splitlines() == ["opened", "dup2() to each number below a small limit"], said
+
+
+def test_numbers_that_the_library_has_lost(shared_fabric, program):
+    """A program closes them by inline system calls, and opens its own file there: errors, but no byte in that file."""
+    said = shared_fabric.run("h2", program("descriptors"), "lost", status=None)
+    lines = ["opened", "memory", "a post after the library's numbers have been closed", "a command"]
+    assert said.splitlines() == [*lines, "a child has the memory", "nothing is written to the program's file"], said
 
 
 def test_threads_poll_while_the_device_is_closed(shared_fabric, program):

@@ -4,6 +4,7 @@
  * a case after which the device still works and the program's numbers refer to its own files.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LAST 1100 /* last number that is tried */
@@ -92,10 +94,104 @@ static int channel_refuses_writes(void)
 	       !ibv_destroy_comp_channel(channel) && works();
 }
 
-/* With an argument, the limit is FEW. */
+/* An inline system call, which no library sees. */
+static void raw_close(int fd)
+{
+#if defined(__x86_64__)
+	long result;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(SYS_close), "D"((long)fd) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+	register long number __asm__("x8") = SYS_close, arg __asm__("x0") = fd;
+
+	__asm__ volatile("svc 0" : "+r"(arg) : "r"(number) : "memory");
+#else
+#error "no inline system call"
+#endif
+}
+
+/* As programs that become daemons do. */
+static int close_others(void (*with)(int fd))
+{
+	int n;
+
+	for (n = STDERR_FILENO + 1; n < FREE; n++)
+		if (n != file && n != context->cmd_fd && n != context->async_fd)
+			with(n);
+	return 1;
+}
+
+static void libc_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+/* A queue pair that sends to itself; the daemon may sleep or not. Returns the first error. */
+static int post_until_error(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 1000, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = { .max_send_wr = 1000, .max_send_sge = 1 }
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp *qp = pd && cq ? ibv_create_qp(pd, &init) : NULL;
+	struct ibv_port_attr port;
+	struct ibv_ah_attr to = { .port_num = 1 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .wr.ud.remote_qpn = 1 }, *bad;
+	int i, err = 0;
+
+	if (!qp || ibv_query_port(context, 1, &port) ||
+	    ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+		return -1;
+	to.dlid = port.lid;
+	wr.wr.ud.ah = ibv_create_ah(pd, &to);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!wr.wr.ud.ah || ibv_modify_qp(qp, &attr, IBV_QP_STATE))
+		return -1;
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		return -1;
+	close_others(raw_close);
+	for (i = FREE; i > STDERR_FILENO; i--)
+		if (fcntl(i, F_GETFD) < 0)
+			dup2(file, i);
+	for (i = 0; i < 1000 && !err; i++) {
+		err = ibv_post_send(qp, &wr, &bad);
+		usleep(err ? 0 : 1000);
+	}
+	return err;
+}
+
+/* The numbers of the library's descriptors mean another file. */
+static void lost(void)
+{
+	unsigned char *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	int status, i;
+	pid_t pid;
+
+	if (p == MAP_FAILED || !pd)
+		exit(2);
+	memset(p, 1, 65536);
+	check("memory", ibv_reg_mr(pd, p, 65536, IBV_ACCESS_LOCAL_WRITE) != NULL);
+	check("a post after the library's numbers have been closed", post_until_error() == EBADF);
+	check("a command", !ibv_alloc_pd(context) && errno == EIO);
+	pid = fork();
+	for (i = 0; !pid && i < 65536; i++)
+		if (p[i] != 1)
+			_exit(1);
+	if (!pid)
+		_exit(0);
+	check("a child has the memory", waitpid(pid, &status, 0) == pid && !status);
+	check("nothing is written to the program's file", is_empty());
+}
+
+/* With an argument "few", the limit is FEW. */
 int main(int argc, char **argv)
 {
-	struct rlimit files = { argc > 1 ? FEW : 4096, argc > 1 ? FEW : 4096 };
+	int limited = argc > 1 && !strcmp(argv[1], "few");
+	struct rlimit files = { limited ? FEW : 4096, limited ? FEW : 4096 };
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	int other, cmd;
 
@@ -104,7 +200,7 @@ int main(int argc, char **argv)
 	file = memfd_create("file", MFD_CLOEXEC);
 	check("opened", context && works());
 	if (argc > 1) {
-		few();
+		(limited ? few : lost)();
 		return 0;
 	}
 	cmd = context->cmd_fd;
@@ -117,8 +213,9 @@ int main(int argc, char **argv)
 	other = dup(cmd);
 	check("closed, with a duplicate", !close(cmd) && dup2(other, cmd) == cmd && !close(other) && works());
 	check("a write to a channel", channel_refuses_writes());
+	check("each other number closed by syscall()", close_others(libc_close) && works());
 	check("closed by a system call, and the number used again",
-	      dup2(cmd, FREE) == FREE && !syscall(SYS_close, FREE) && dup2(file, FREE) == FREE && is_file(FREE) &&
-		      works());
+	      dup2(cmd, FREE) == FREE && (raw_close(FREE), fcntl(FREE, F_GETFD) < 0) && dup2(file, FREE) == FREE &&
+		      is_file(FREE) && works());
 	return 0;
 }
