@@ -8,18 +8,26 @@
 #include "emu/host/readback.h"
 #include "emu/host/ucma_internal.h"
 
-/* The socket holds one byte while events are queued. Puts it back if the application has read it. */
+/* Fails if the application has closed its end, or has many bytes there. */
+static void put_byte(struct ucma_file *f)
+{
+	(void)!send(f->daemon, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/*
+ * The socket has bytes while events are queued. Each event brings one, for edge-triggered epoll(7); the application
+ * takes all with each event that it reads, and one is put back if more events are queued.
+ */
 void ucma_set_level(struct ucma_file *f)
 {
 	static u8 unread[READBACK_MAX];
-	char byte = 0;
 
 	if (f->locked || !!f->nevents == !!uv_unread(f->app))
 		return;
-	if (!f->nevents)
+	if (f->nevents)
+		put_byte(f);
+	else
 		f->locked = uv_readback(f->app, f->uv->opener->pid, unread) == -ETIMEDOUT;
-	else if (send(f->daemon, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return; /* the application has closed its end */
 }
 
 static void fill_ud(struct rdma_ucm_ud_param *p, const struct rdma_event *ev)
@@ -85,7 +93,8 @@ static void event_queue(struct ucma_event *e)
 	list_add(&ctx->file->events, &e->link);
 	list_add(&ctx->events, &e->ctx_link);
 	ctx->file->nevents++;
-	ucma_set_level(ctx->file);
+	if (!ctx->file->locked)
+		put_byte(ctx->file);
 }
 
 /*

@@ -307,17 +307,18 @@ static bool is_get_event(const struct shim_file *f, const void *command)
 }
 
 /*
- * The socket has a byte while the daemon has events. It is taken before GET_EVENT, and the daemon puts it back if there
- * are more: to take it itself, the daemon would have to wait for a thread (emu/host/readback.c).
+ * The socket has bytes while the daemon has events. They are taken before GET_EVENT, and the daemon puts one back if
+ * there are more: to take them itself, the daemon would have to wait for a thread (emu/host/readback.c).
  */
-static void event_byte_take(struct shim_file *f)
+static void event_bytes_take(struct shim_file *f)
 {
 	int saved = errno;
 	char byte = 0;
 
 	if (!shim_private_same(f->kick))
 		return;
-	REAL(recvfrom)(f->kick, &byte, 1, MSG_DONTWAIT, NULL, NULL);
+	while (REAL(recvfrom)(f->kick, &byte, 1, MSG_DONTWAIT, NULL, NULL) > 0)
+		;
 	errno = saved;
 }
 
@@ -341,7 +342,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	if (f->kind == UV_UVERBS && !result)
 		result = memory_begin(f, buf, len);
 	if (!result && is_get_event(f, buf))
-		event_byte_take(f);
+		event_bytes_take(f);
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
 	else

@@ -126,10 +126,14 @@ static void connection_manager(const char *addr)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	struct rdma_event_channel *ec = rdma_create_event_channel();
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET }, got;
+	int ep = epoll_create1(EPOLL_CLOEXEC), edges;
 	struct rdma_cm_event *event;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id, *id2;
 
-	must(ec && !rdma_create_id(ec, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	must(ec && !rdma_create_id(ec, &id, NULL, RDMA_PS_TCP) && !rdma_create_id(ec, &id2, NULL, RDMA_PS_TCP),
+	     "rdma_create_id");
+	must(ep >= 0 && !epoll_ctl(ep, EPOLL_CTL_ADD, ec->fd, &edge), "epoll_ctl");
 	must(inet_pton(AF_INET, addr, &sin.sin_addr) == 1, addr);
 	check("rdma_cm: poll() without an event", !polled(ec->fd) && !polled_by_epoll(ec->fd));
 	check("rdma_cm: a read without an event", refused(ec->fd, 1) == EINVAL);
@@ -137,8 +141,13 @@ static void connection_manager(const char *addr)
 	must(poll(&(struct pollfd){ .fd = ec->fd, .events = POLLIN }, 1, 10000) == 1, "an event");
 	check("rdma_cm: poll() with an event", polled(ec->fd) == POLLIN && polled_by_epoll(ec->fd) == EPOLLIN);
 	check("rdma_cm: a read", refused(ec->fd, 1) == EINVAL && polled(ec->fd) == POLLIN);
+	edges = epoll_wait(ep, &got, 1, 10000) == 1 && !epoll_wait(ep, &got, 1, 0);
+	must(!rdma_resolve_addr(id2, NULL, (struct sockaddr *)&sin, 2000), "rdma_resolve_addr");
+	check("rdma_cm: an edge for each event", edges && epoll_wait(ep, &got, 1, 10000) == 1);
 	must(!rdma_get_cm_event(ec, &event), "rdma_get_cm_event");
-	check("rdma_cm: the event", event->event == RDMA_CM_EVENT_ADDR_RESOLVED && !polled(ec->fd));
+	check("rdma_cm: an event", event->event == RDMA_CM_EVENT_ADDR_RESOLVED && polled(ec->fd) == POLLIN);
+	must(!rdma_get_cm_event(ec, &event), "rdma_get_cm_event");
+	check("rdma_cm: the last one", event->event == RDMA_CM_EVENT_ADDR_RESOLVED && !polled(ec->fd));
 }
 
 int main(int argc, char **argv)
