@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "emu/host/mover.h"
+#include "emu/host/protected.h"
 #include "emu/lib/clock.h"
 #include "emu/lib/thread.h"
 
@@ -185,6 +186,19 @@ static bool mover_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u
 	return mv->sock >= 0 ? copy_run(mv, m, from, to, data, write) : vm_run(mv, m, from, to, data, write);
 }
 
+/* Segment @i alone. Its region was registered with rights that the program may have removed from its pages since. */
+static bool segment_run(struct uv_mover *mv, const struct hca_move *m, u32 i, u8 *data, bool write)
+{
+	const struct hca_move_seg *s = &m->seg[i];
+
+	if (mover_run(mv, m, i, i + 1, data, write))
+		return true;
+	if (mv->gone || mv->mem < 0 || s->on_demand)
+		return false;
+	return write ? uv_protected_write(mv->mem, mv->pid, s->addr, data, s->len)
+		     : uv_protected_read(mv->mem, s->addr, data, s->len);
+}
+
 /* When segments fail together, tries each one to find those that fail. */
 static void move_run(struct uv_mover *mv, struct hca_move *m)
 {
@@ -198,7 +212,7 @@ static void move_run(struct uv_mover *mv, struct hca_move *m)
 		if (mover_run(mv, m, from, to, data, write))
 			continue;
 		for (i = from, bytes = 0; i < to && !mv->gone; bytes += m->seg[i++].len)
-			m->seg[i].failed = !mover_run(mv, m, i, i + 1, data + bytes, write);
+			m->seg[i].failed = !segment_run(mv, m, i, data + bytes, write);
 	}
 }
 
@@ -207,13 +221,13 @@ static void atomic_run(struct uv_mover *mv, struct hca_move *m)
 {
 	u64 before, after;
 
-	m->seg[0].failed = !mover_run(mv, m, 0, 1, m->data, false);
+	m->seg[0].failed = !segment_run(mv, m, 0, m->data, false);
 	if (m->seg[0].failed)
 		return;
 	memcpy(&before, m->data, sizeof(before));
 	after = hca_atomic_value(m->op == HCA_MOVE_CMP_SWAP, before, m->compare_add, m->swap);
 	if (after != before)
-		m->seg[0].failed = !mover_run(mv, m, 0, 1, (u8 *)&after, true);
+		m->seg[0].failed = !segment_run(mv, m, 0, (u8 *)&after, true);
 }
 
 static void *mover_thread(void *arg)
@@ -223,7 +237,7 @@ static void *mover_thread(void *arg)
 
 	if (mv->sock < 0) {
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)mv->pid);
-		mv->mem = open(path, O_RDONLY | O_CLOEXEC);
+		mv->mem = open(path, O_RDWR | O_CLOEXEC);
 	}
 	pthread_mutex_lock(&mv->lock);
 	for (;;) {
