@@ -28,6 +28,9 @@
 #define EVENT_POLL_US 100
 #define CLOSE_WAIT_US 100000
 
+#define UMAD_WRITE_MIN 36 /* bytes after the header of a record: headers of the MAD and of RMPP */
+#define UMAD_AGENTS    32 /* a file: IB_UMAD_MAX_AGENTS */
+
 static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 {
 	struct shim_file *f = calloc(1, sizeof(*f));
@@ -495,6 +498,9 @@ static ssize_t file_write(struct shim_file *f, int fd, const void *buf, size_t l
 	if (f->kind == UV_ISSM)
 		return shim_result(-EINVAL);
 	if (f->kind == UV_UMAD) {
+		/* Other errors are not reported: the daemon does not respond. */
+		if (len < f->umad_hdr + UMAD_WRITE_MIN || ((const struct ib_user_mad_hdr *)buf)->id >= UMAD_AGENTS)
+			return shim_result(-EINVAL);
 		n = send(fd, buf, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EPIPE)
 			errno = EIO; /* the device was removed */

@@ -59,7 +59,8 @@ def test_files_of_events(shared_fabric, program):
         "a read with room for several",
     ]
     lines = [f"{file}: {row}" for file in ("completion channel", "asynchronous events") for row in rows]
-    lines += ["uverbs: a read", "umad: poll() without a MAD", "issm: a read and a write"]
+    lines += ["uverbs: a read", "umad: poll() without a MAD"]
+    lines += ["umad: a short write, and one of an agent that there is not", "issm: a read and a write"]
     lines += ["rdma_cm: poll() without an event", "rdma_cm: a read without an event", "rdma_cm: poll() with an event"]
     lines += ["rdma_cm: a read", "rdma_cm: an edge for each event", "rdma_cm: an event", "rdma_cm: the last one"]
     said = shared_fabric.run("h2", program("event_files"), shared_fabric.ip("h2"), status=None)

@@ -51,6 +51,14 @@ static int refused(int fd, size_t len)
 	return read(fd, buf, len) < 0 ? errno : 0;
 }
 
+/* Writes a record of umad. 0, or errno. */
+static int write_refused(int fd, size_t len, unsigned int agent)
+{
+	unsigned int record[80] = { agent };
+
+	return write(fd, record, len) < 0 ? errno : 0;
+}
+
 static int nonblocking(int fd, int on)
 {
 	return !fcntl(fd, F_SETFL, on ? O_NONBLOCK : 0);
@@ -165,6 +173,8 @@ int main(int argc, char **argv)
 	events("asynchronous events", context->async_fd, sizeof(struct ib_uverbs_async_event_desc), fail_async);
 	check("uverbs: a read", refused(context->cmd_fd, 8) == EINVAL);
 	check("umad: poll() without a MAD", polled(umad) == POLLOUT && polled_by_epoll(umad) == EPOLLOUT);
+	check("umad: a short write, and one of an agent that there is not",
+	      write_refused(umad, 50, 0) == EINVAL && write_refused(umad, 320, 32) == EINVAL);
 	check("issm: a read and a write",
 	      refused(issm, 8) == EINVAL && write(issm, "12345678", 8) < 0 && errno == EINVAL);
 	connection_manager(argv[1]);
