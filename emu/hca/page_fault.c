@@ -188,12 +188,21 @@ static int access_run(const struct hca_pending *p)
 	return err && err != -EAGAIN ? -EFAULT : err;
 }
 
+/*
+ * Whether anything is to be done: not for a read whose owner has ended, as of a retransmission when the ACK of the first
+ * transmission has arrived. Its request may be gone from the queue, so the front end may not find its pages.
+ */
+static bool access_wanted(const struct hca_pending *p)
+{
+	return p->move->op != HCA_MOVE_READ || p->entry[0].seg.local;
+}
+
 /* Executes accesses up to the next page fault. If one fails, all later ones do: its request ends the queue pair. */
 static void side_run(struct hca_qp_side *side, bool failed)
 {
 	while (!list_empty(&side->waiting)) {
 		struct hca_pending *p = list_first(&side->waiting, struct hca_pending, link);
-		int err = failed ? -EFAULT : access_run(p);
+		int err = !access_wanted(p) ? 0 : failed ? -EFAULT : access_run(p);
 
 		if (err == -EAGAIN) {
 			err = fault_raise(p);
@@ -202,8 +211,8 @@ static void side_run(struct hca_qp_side *side, bool failed)
 				return;
 			}
 		}
-		failed = err;
-		waiting_end(p, failed);
+		failed |= err != 0;
+		waiting_end(p, err);
 	}
 }
 
@@ -223,7 +232,7 @@ int hca_page_fault_resume(struct hca_ctx *ctx, u32 qpn, bool requester, bool fai
 		return -ENOENT;
 	side->raised = false;
 	hca_batches_run(); /* entries from before the fault */
-	side_run(side, failed);
+	side_run(side, failed && access_wanted(list_first(&side->waiting, struct hca_pending, link)));
 	waiting_ended(ctx->hca);
 	return 0;
 }

@@ -169,6 +169,18 @@ static void ends(void)
 	    !hca_page_fault_resume(f.ctx, qp->qpn, true, false) && *to == '?' && !failures);
 	page_set(2, HCA_PAGE_NO_READ | HCA_PAGE_NO_WRITE);
 	get(BASE + 2 * PAGE, to, 1);
+	get(BASE + 3 * PAGE, to + 1, 1);
+	hca_moves_disown(f.ctx, to);
+	memory[3 * PAGE] = 'y';
+	row(27, "such a read has no other page fault, and the next one is executed",
+	    faults == 4 && !hca_page_fault_resume(f.ctx, qp->qpn, true, false) && faults == 4 && to[1] == 'y' &&
+		    *to == '?' && !pending(qp));
+	get(BASE + 2 * PAGE, to, 1);
+	get(BASE + 3 * PAGE, to + 2, 1);
+	hca_moves_disown(f.ctx, to);
+	row(28, "nor does its failure end the next one",
+	    !hca_page_fault_resume(f.ctx, qp->qpn, true, true) && to[2] == 'y' && !failures && !pending(qp));
+	get(BASE + 2 * PAGE, to, 1);
 	get(BASE + PAGE, to + 1, 1);
 	row(22, "pages that cannot be set: all that wait fail",
 	    !hca_page_fault_resume(f.ctx, qp->qpn, true, true) && failures == 2 && !pending(qp));
