@@ -356,6 +356,16 @@ static void rc_expected(struct rxe_qp *rq, struct wire_packet *p, const struct w
 	}
 	rq->resp.nak_sent = rq->resp.rnr_sent = false;
 	comm_established(rq);
+	/*
+	 * Requests before it may wait for pages of the key that it invalidates, and their accesses check the key again.
+	 * The NAK follows when they are done, and the requester retransmits it.
+	 */
+	if (unlikely(op->flags & WIRE_OPF_INV && rq->qp->suspended[0])) {
+		rq->resp.nak = RXE_NAK(WIRE_NAK_PSN_SEQ);
+		rq->resp.nak_sent = true;
+		rxe_dirty(rq);
+		return;
+	}
 	if (!opcode_sequence_valid(rq, op) || !operation_enabled(rq, op) || !length_valid(rq, p, op)) {
 		rxe_resp_fail(rq, RXE_RESP_INVALID);
 		return;

@@ -315,6 +315,34 @@ static void failures(void)
 	d.dev->eq[d.eqn]->mask |= BIT_ULL(CX_EVENT_PAGE_FAULT);
 }
 
+/* An RDMA WRITE by a key to absent pages, and behind it a SEND that invalidates the key. */
+static void invalidated(void)
+{
+	struct driver_umr r = { .mask = UMR_REMOTE_INV, .remote_inval = true };
+	struct hca_mkey m;
+	u32 own = key, i;
+	u8 *w;
+
+	row(130, "queue pairs, and a key of absent pages", pair() && !key_create(true, &key) && pages_set(0));
+	r.key = key;
+	driver_umr(&d, &r, 0, umr, &next);
+	row(131, "that a peer may invalidate", is_done(driver_poll(&d)));
+	recv_post(d.lkey, driver_addr(AT_FROM), 64);
+	text_put(AT_FROM, "window");
+	rdma_post(CX_OP_WRITE, d.lkey, driver_addr(AT_FROM), key, BASE, 6);
+	w = driver_control(driver_wqe(&d, 1, sent), a, sent, CX_OP_SEND_INVAL, 16);
+	wire_store(w - 4, 4, key);
+	driver_posted(&d, 1, a, ++sent);
+	row(132, "an RDMA WRITE, and a SEND with Invalidate", is_rdma_fault(6, b, BASE, 6) && !driver_poll(&d));
+	row(133, "the key is invalidated after the RDMA WRITE",
+	    pages_set(3) && !hca_mkey_query(d.dev->verbs.ctx, key, &m) && m.valid && !resume(6, b, b, false));
+	for (i = 0; i < 3 && is_done(driver_poll(&d)); i++)
+		;
+	row(134, "both and the receive complete", i == 3 && text_is(AT_PAGE, "window"));
+	row(135, "the key is invalid", !hca_mkey_query(d.dev->verbs.ctx, key, &m) && !m.valid);
+	key = own;
+}
+
 static void endings(void)
 {
 	struct hca_ctx *ctx = d.dev->verbs.ctx;
@@ -434,5 +462,5 @@ static void stopped(void)
 	row(122, "nothing is left", !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d));
 }
 
-PARTS(start, offered, write_fault, order, read_fault, atomic_fault, send_fault, shared_fault, failures, endings, full,
-      blocks, present, queue_destroyed, stopped)
+PARTS(start, offered, write_fault, order, read_fault, atomic_fault, send_fault, shared_fault, failures, invalidated, endings,
+      full, blocks, present, queue_destroyed, stopped)
