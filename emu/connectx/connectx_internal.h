@@ -114,8 +114,9 @@ struct cx_event {
 /* The page fault of a side of a queue pair. */
 struct cx_page_fault {
 	struct cx_event event;
-	u32 events; /* that the driver has not answered */
-	u32 wq;     /* number of the queue pair or SRQ with the request */
+	bool raised; /* the driver has not answered the event */
+	bool stale;  /* the queue pair was reset since then, and has had another page fault */
+	u32 wq;      /* number of the queue pair or SRQ with the request */
 	u8 type;
 	u8 data[CX_FAULT_DATA];
 };

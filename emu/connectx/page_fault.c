@@ -32,6 +32,10 @@ int cx_page_fault(void *dma, const struct hca_page_fault *f)
 
 	if (!cx_eq_of_type(d, CX_EVENT_PAGE_FAULT))
 		return -EFAULT;
+	if (pf->raised) { /* from before a reset */
+		pf->stale = true;
+		return 0;
+	}
 	cx_count(d, CX_CTR_PAGE_FAULTS);
 	pf->type = srq ? TYPE_SHARED : types[f->kind];
 	pf->wq = srq ? srq->srq.handle : qp->qpn;
@@ -48,15 +52,22 @@ int cx_page_fault(void *dma, const struct hca_page_fault *f)
 		cx_set(pf->data, wqe_associated_page_fault_event, wqe_index, (u16)f->token);
 		cx_set(pf->data, wqe_associated_page_fault_event, len, min(length, 0xffffu));
 	}
-	pf->events++;
+	pf->raised = true;
 	cx_event_page_fault(d, pf, pf->type & TYPE_RDMA ? CX_FAULT_RDMA : CX_FAULT_WQE);
 	return 0;
 }
 
-/*
- * The queue pair may have been reset since the event: then there is nothing to resume, or only a later page fault,
- * which recurs if its page is still absent.
- */
+/* The driver has answered the event, or will not. If the event was stale, the access has its own now, if it needs one. */
+static void fault_answered(struct connectx *d, struct cx_qp *qp, u32 side, bool error)
+{
+	struct cx_page_fault *pf = &qp->fault[side];
+
+	error &= !pf->stale;
+	pf->raised = pf->stale = false;
+	cx_events_forget(&pf->event, 1);
+	hca_page_fault_resume(d->verbs.ctx, qp->qpn, side, error);
+}
+
 int cx_page_fault_resume(struct connectx *d, const struct cx_cmd *c)
 {
 	u8 type = (u8)cx_get(c->in, page_fault_resume_in, type);
@@ -65,12 +76,11 @@ int cx_page_fault_resume(struct connectx *d, const struct cx_cmd *c)
 
 	if (!pf)
 		return CX_BAD_RES;
-	if (!pf->events)
+	if (!pf->raised)
 		return CX_BAD_RES_STATE;
 	if (pf->type != type || pf->wq != cx_get(c->in, page_fault_resume_in, wq_number))
 		return CX_BAD_PARAM;
-	pf->events--;
-	hca_page_fault_resume(d->verbs.ctx, qp->qpn, type & TYPE_REQUESTER, cx_get(c->in, page_fault_resume_in, error));
+	fault_answered(d, qp, type & TYPE_REQUESTER, cx_get(c->in, page_fault_resume_in, error));
 	return CX_OK;
 }
 
@@ -82,11 +92,9 @@ void cx_page_faults_fail(struct connectx *d)
 
 	table_for_each (&d->qpns, i, qp) {
 		for (side = 0; side < ARRAY_SIZE(qp->fault); side++) {
-			if (!qp->fault[side].events)
-				continue;
-			qp->fault[side].events = 0;
-			cx_events_forget(&qp->fault[side].event, 1);
-			hca_page_fault_resume(d->verbs.ctx, qp->qpn, side, true);
+			qp->fault[side].stale = false;
+			if (qp->fault[side].raised)
+				fault_answered(d, qp, side, true);
 		}
 	}
 }

@@ -366,6 +366,28 @@ static void endings(void)
 	    pages_set(3) && !resume(1, a, a, false) && hca_ctx_moved(ctx, hca_ctx_moves(ctx)) && !driver_poll(&d));
 }
 
+/* The driver answers an event from before a reset: it may not have found the request. */
+static void stale(void)
+{
+	row(140, "queue pairs", pair() && pages_set(0));
+	send_post(key, BASE, 6);
+	row(141, "a queue pair with a page fault is reset", is_wqe_fault(1, a, a, 0) && !reset(a));
+	row(142, "and connected", !driver_connect(&d, a, b) && !reset(b) && !driver_connect(&d, b, a));
+	sent = got = 0;
+	wire_store(d.c.mem + AT_RECORDS + 64 + 1 * 64 + 4, 4, 0);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 2 * 64, 4, 0);
+	text_put(AT_PAGE, "spool");
+	recv_post(d.lkey, driver_addr(AT_FROM), 64);
+	send_post(key, BASE, 5);
+	row(143, "another page fault has no event yet", !driver_event(&d) && !driver_poll(&d));
+	row(144, "the error of the first does not end it", !resume(1, a, a, true) && !driver_poll(&d));
+	row(145, "it has its event", is_wqe_fault(1, a, a, 0) && !driver_event(&d));
+	row(146, "it is resumed",
+	    pages_set(3) && !resume(1, a, a, false) && is_done(driver_poll(&d)) && is_done(driver_poll(&d)) &&
+		    text_is(AT_FROM, "spool"));
+	row(147, "once", resume(1, a, a, false) == CX_BAD_RES_STATE);
+}
+
 /* More events than the event queue has room for: a page fault waits. */
 static void full(void)
 {
@@ -462,5 +484,5 @@ static void stopped(void)
 	row(122, "nothing is left", !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d));
 }
 
-PARTS(start, offered, write_fault, order, read_fault, atomic_fault, send_fault, shared_fault, failures, invalidated, endings,
-      full, blocks, present, queue_destroyed, stopped)
+PARTS(start, offered, write_fault, order, read_fault, atomic_fault, send_fault, shared_fault, failures, invalidated,
+      endings, stale, full, blocks, present, queue_destroyed, stopped)
