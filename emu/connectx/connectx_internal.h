@@ -473,6 +473,7 @@ u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
 cx_command cx_page_fault_resume;
 int cx_page_fault(void *dma, const struct hca_page_fault *f); /* of struct hca_dma_ops */
 void cx_page_faults_fail(struct connectx *d);
+void cx_page_faults_srq_destroyed(struct connectx *d, u32 srqn);
 
 /* special.c: queue pairs that the HCA does not know */
 extern const struct verbs_special_ops cx_special_ops;

@@ -57,7 +57,7 @@ int cx_page_fault(void *dma, const struct hca_page_fault *f)
 	return 0;
 }
 
-/* The driver has answered the event, or will not. If the event was stale, the access has its own now, if it needs one. */
+/* The driver has answered the event, or will not. If it was stale, the access that waits has its own now. */
 static void fault_answered(struct connectx *d, struct cx_qp *qp, u32 side, bool error)
 {
 	struct cx_page_fault *pf = &qp->fault[side];
@@ -96,5 +96,17 @@ void cx_page_faults_fail(struct connectx *d)
 			if (qp->fault[side].raised)
 				fault_answered(d, qp, side, true);
 		}
+	}
+}
+
+/* The driver does not answer page faults of an SRQ that is gone. */
+void cx_page_faults_srq_destroyed(struct connectx *d, u32 srqn)
+{
+	struct cx_qp *qp;
+	u32 i;
+
+	table_for_each (&d->qpns, i, qp) {
+		if (qp->fault[0].raised && qp->fault[0].type == TYPE_SHARED && qp->fault[0].wq == srqn)
+			fault_answered(d, qp, 0, false);
 	}
 }

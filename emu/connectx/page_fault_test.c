@@ -388,6 +388,45 @@ static void stale(void)
 	row(147, "once", resume(1, a, a, false) == CX_BAD_RES_STATE);
 }
 
+/* An XRC SRQ is destroyed while a receive of it waits: the driver does not find it, and does not answer. */
+static void srq_destroyed(void)
+{
+	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry), *ring = d.c.mem + AT_WQ + 8 * 4096, *w;
+	u32 xrcd, srqn, ini, tgt;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(150, "an XRC domain",
+	    pages_set(0) && (memset(d.in, 0, sizeof(d.in)), !driver_command(&d, 0x80e, 0, 16, 16)));
+	xrcd = (u32)cx_get(d.out, alloc_xrcd_out, xrcd);
+	memset(ring, 0, 4096);
+	cx_set(ctx, srqc, log_srq_size, 2);
+	cx_set(ctx, srqc, log_rq_stride, 2);
+	cx_set(ctx, srqc, pd, d.pdn);
+	cx_set(ctx, srqc, xrcd, xrcd);
+	cx_set(ctx, srqc, dbr_addr, driver_addr(AT_RECORDS + 64 + 8 * 64));
+	cx_set(ctx, srqc, cqn, d.cqn);
+	row(151, "an XRC SRQ",
+	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 8 * 4096), 16));
+	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
+	row(152, "an initiator and a target",
+	    !driver_qp(&d, CX_QP_XRC, 9, 0, &ini) && !driver_qp(&d, CX_QP_XRC, 10, xrcd, &tgt) &&
+		    !driver_connect(&d, ini, tgt) && !driver_connect(&d, tgt, ini));
+	driver_data(driver_data(ring + 16, 16, key, BASE), 0, 0x100, 0);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 8 * 64, 4, 1);
+	w = d.c.mem + AT_WQ + 9 * 4096;
+	wire_store(driver_control(w, ini, 0, CX_OP_SEND, 48), 4, srqn);
+	driver_data(w + 32, 7, d.lkey, driver_addr(AT_FROM));
+	driver_posted(&d, 9, ini, 1);
+	row(153, "a page fault of its receive", is_wqe_fault(0, srqn, tgt, 0) && !driver_poll(&d));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_srq_in, srqn, srqn);
+	row(154, "it is destroyed: the target goes on",
+	    !driver_command(&d, 0x701, 0, 16, 16) && is_done(driver_poll(&d)) && !driver_event(&d));
+	row(155, "and has no page fault", resume(0, srqn, tgt, false) == CX_BAD_RES_STATE);
+	qp_end(tgt);
+	qp_end(ini);
+}
+
 /* More events than the event queue has room for: a page fault waits. */
 static void full(void)
 {
@@ -485,4 +524,4 @@ static void stopped(void)
 }
 
 PARTS(start, offered, write_fault, order, read_fault, atomic_fault, send_fault, shared_fault, failures, invalidated,
-      endings, stale, full, blocks, present, queue_destroyed, stopped)
+      endings, stale, srq_destroyed, full, blocks, present, queue_destroyed, stopped)

@@ -134,8 +134,10 @@ static int srq_destroy(struct connectx *d, u32 srqn, enum cx_srq_kind kind)
 	if (!srq_get(d, srqn, kind))
 		return CX_BAD_RES;
 	err = verbs_srq_destroy(&d->verbs, srqn, &srq);
-	if (!err)
+	if (!err) {
 		verbs_srq_free(srq);
+		cx_page_faults_srq_destroyed(d, srqn);
+	}
 	return cx_destroyed(err);
 }
 

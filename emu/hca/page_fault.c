@@ -48,8 +48,6 @@ static int fault_raise(const struct hca_pending *p)
 		.len = p->move->bytes,
 	};
 
-	if (p->srqn && !f.srq)
-		return -ENOENT;
 	if (p->kind >= HCA_PAGE_FAULT_READ && p->token > f.va)
 		f.len = p->token - f.va;
 	return ctx->dma->page_fault ? ctx->dma->page_fault(ctx->dma_ctx, &f) : -EFAULT;
@@ -189,12 +187,13 @@ static int access_run(const struct hca_pending *p)
 }
 
 /*
- * Whether anything is to be done: not for a read whose owner has ended, as of a retransmission when the ACK of the first
- * transmission has arrived. Its request may be gone from the queue, so the front end may not find its pages.
+ * Whether anything is to be done: not for a read whose owner has ended, as of a retransmission when the first ACK has
+ * arrived, and not for a receive of an SRQ that was destroyed. The request may be gone from the queue, so the front
+ * end may not find its pages.
  */
 static bool access_wanted(const struct hca_pending *p)
 {
-	return p->move->op != HCA_MOVE_READ || p->entry[0].seg.local;
+	return (p->move->op != HCA_MOVE_READ || p->entry[0].seg.local) && (!p->srqn || srq_fe(p->ctx, p->srqn));
 }
 
 /* Executes accesses up to the next page fault. If one fails, all later ones do: its request ends the queue pair. */
