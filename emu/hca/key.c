@@ -124,19 +124,30 @@ static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 }
 
 /* Appends a span, merged with the previous one if adjacent. False if there is no room. */
-static bool add_span(struct hca_span *span, int *n, struct hca_span add)
+static bool add_span(struct hca_span *span, int *n, const struct hca_span *add)
 {
 	struct hca_span *last = span + *n - 1;
 
-	if (*n && last->addr + last->len == add.addr && last->mem == add.mem && last->on_demand == add.on_demand &&
-	    last->absent == add.absent) {
-		last->len += add.len;
+	if (*n && last->addr + last->len == add->addr && last->mem == add->mem && last->on_demand == add->on_demand &&
+	    last->absent == add->absent) {
+		last->len += add->len;
 		return true;
 	}
 	if (*n == HCA_MAX_SPANS)
 		return false;
-	span[(*n)++] = add;
+	span[(*n)++] = *add;
 	return true;
+}
+
+/* Sets those members that spans of present pages have: this is done for each packet. */
+static inline void span_set(struct hca_span *span, const struct hca_key *k, u64 addr, u32 len)
+{
+	span->ctx = k->ctx;
+	span->addr = addr;
+	span->len = len;
+	span->on_demand = k->access & HCA_ACCESS_ON_DEMAND;
+	span->mem = k->mem;
+	span->absent = false;
 }
 
 #define WRITES (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE)
@@ -153,13 +164,12 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, u32 access,
 		u64 in = off & (size - 1), part = min(size - in, (u64)len);
 		u64 page = k->pages[off >> k->page_shift];
 		bool absent = page & none;
+		struct hca_span add;
 
-		if (!add_span(span, &n,
-			      (struct hca_span){ .ctx = k->ctx,
-						 .addr = absent ? va : (page & ~bits) + in,
-						 .len = (u32)part,
-						 .absent = absent,
-						 .mem = k->mem }))
+		span_set(&add, k, absent ? va : (page & ~bits) + in, (u32)part);
+		add.on_demand = false; /* its absent pages are those of the driver */
+		add.absent = absent;
+		if (!add_span(span, &n, &add))
 			break;
 		va += part;
 		off += part;
@@ -216,7 +226,7 @@ static bool add_spans(struct hca_span *span, int *n, const struct hca_span *part
 	int j;
 
 	for (j = 0; j < m; j++) {
-		if (!add_span(span, n, part[j]))
+		if (!add_span(span, n, &part[j]))
 			return false;
 		len -= part[j].len;
 	}
@@ -282,11 +292,7 @@ static int translate(const struct hca_key *k, u64 va, u32 len, u32 access, struc
 	if (unlikely(k->ranges))
 		return k->mkey && k->mkey_kind == HCA_MKEY_BLOCKS ? translate_blocks(k, va, len, access, span)
 								  : translate_keys(k, va, len, access, span);
-	*span = (struct hca_span){ .ctx = k->ctx,
-				   .addr = k->va + (va - k->base),
-				   .len = len,
-				   .mem = k->mem,
-				   .on_demand = k->access & HCA_ACCESS_ON_DEMAND };
+	span_set(span, k, k->va + (va - k->base), len);
 	return 1;
 }
 
@@ -331,6 +337,7 @@ static int spans_of(struct hca_qp *qp, enum hca_page_fault_kind kind, const stru
 		span[i].kind = (u8)kind;
 		span[i].key = by->lkey;
 		span[i].access = access;
+		span[i].token = 0;
 		span[i].qp = qp;
 	}
 	return n;
