@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /*
  * poll() reports a socket as writable while its buffer has room, even if the peer accepts no more. The kernel's files
@@ -31,4 +32,14 @@ int uv_channel_create(int *daemon, int *app)
 	*daemon = ends[0];
 	*app = ends[1];
 	return 0;
+}
+
+/* A socket that is closed with bytes unread gives its peer ECONNRESET, before the events that are left. */
+void uv_channel_close(int daemon)
+{
+	char bytes[1024];
+
+	while (recv(daemon, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	close(daemon);
 }

@@ -5,5 +5,7 @@
 
 /* The program can neither write to its end @app nor pass descriptors to the daemon. 0 or -errno. */
 int uv_channel_create(int *daemon, int *app);
+/* Closes the daemon's end: the program reads the events that are left, then the end of the stream. */
+void uv_channel_close(int daemon);
 
 #endif

@@ -35,7 +35,7 @@ static void close_ours(struct uv_events *e)
 {
 	loop_fd_del(&e->writable);
 	if (e->ours >= 0)
-		close(e->ours);
+		uv_channel_close(e->ours);
 	e->ours = -1;
 }
 

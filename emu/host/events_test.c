@@ -118,6 +118,10 @@ static void test_program(struct loop *loop)
 	row(27, "but an event", poll(&all, 1, 0) == 1 && all.revents == POLLIN);
 	signal(SIGPIPE, SIG_DFL);
 	row(25, "a write fails", write(e.theirs, ev, sizeof(ev)) < 0 && errno == EPIPE);
+	uv_events_end(&e);
+	row(28, "an event from before the end is read",
+	    recv(e.theirs, ev, sizeof(ev), MSG_DONTWAIT) == (ssize_t)sizeof(*ev) && !ev[0].key);
+	row(29, "then there is none", !recv(e.theirs, ev, sizeof(ev), MSG_DONTWAIT));
 	uv_events_close(&e);
 }
 

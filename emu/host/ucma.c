@@ -128,7 +128,7 @@ static int on_open(struct uv_file *uv, u32 unit, int *fd, int *extra)
 	f->app = dup(app);
 	if (f->app < 0) {
 		close(app);
-		close(f->daemon);
+		uv_channel_close(f->daemon);
 		free(f);
 		return -EMFILE;
 	}
@@ -149,7 +149,7 @@ static void on_close(struct uv_file *uv)
 		ucma_ctx_destroy(list_first(&f->ctxs, struct ucma_ctx, link));
 	list_del(&f->link);
 	close(f->app);
-	close(f->daemon);
+	uv_channel_close(f->daemon);
 	free(f);
 }
 

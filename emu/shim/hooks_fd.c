@@ -28,14 +28,20 @@ ssize_t write(int fd, const void *buf, size_t len)
 	return n;
 }
 
-/* As the kernel: an event that does not fit stays. It is awaited first. */
+/*
+ * As the kernel: an event that does not fit stays. It is awaited first. The end of the daemon is an error of the socket
+ * before the events that are left, and the end of the stream after them: the device was removed.
+ */
 static ssize_t channel_read(int fd, void *buf, size_t len)
 {
 	bool exceeds = shim_event_exceeds(fd, len);
-	ssize_t n = exceeds ? recv(fd, &(char){ 0 }, 1, MSG_PEEK) : REAL(read)(fd, buf, len);
+	ssize_t n;
 
-	if ((!n || (n < 0 && errno == ECONNRESET)) && shim_channel(fd))
-		return shim_result(-EIO); /* the device was removed */
+	do
+		n = exceeds ? recv(fd, &(char){ 0 }, 1, MSG_PEEK) : REAL(read)(fd, buf, len);
+	while (n < 0 && errno == ECONNRESET && shim_channel(fd));
+	if (!n && shim_channel(fd))
+		return shim_result(-EIO);
 	return exceeds && n > 0 ? shim_result(-EINVAL) : n;
 }
 
