@@ -295,38 +295,52 @@ void hca_moves_forget_key(struct hca_ctx *ctx, const struct hca_key *k)
 			p->key = NULL;
 }
 
+static void entry_disown(struct hca_entry *e)
+{
+	e->failed = NULL;
+	e->seg.local = NULL;
+}
+
+static void pending_disown(struct hca_pending *p, const void *arg)
+{
+	u32 i;
+
+	for (i = 0; i < p->n; i++) {
+		if (p->entry[i].arg == arg)
+			entry_disown(&p->entry[i]);
+	}
+}
+
+static void pending_forget_local(struct hca_pending *p, const u8 *from, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < p->n && p->move->op != HCA_MOVE_WRITE; i++) {
+		const u8 *at = p->entry[i].seg.local;
+
+		if (at >= from && at < from + len)
+			entry_disown(&p->entry[i]);
+	}
+}
+
 void hca_moves_disown(struct hca_ctx *ctx, const void *arg)
 {
 	struct hca_pending *p;
-	u32 i;
 
-	list_for_each (p, &ctx->moves, link) {
-		for (i = 0; i < p->n; i++) {
-			if (p->entry[i].arg != arg)
-				continue;
-			p->entry[i].failed = NULL;
-			p->entry[i].seg.local = NULL;
-		}
-	}
-	hca_page_faults_disown(ctx, arg);
+	list_for_each (p, &ctx->moves, link)
+		pending_disown(p, arg);
+	list_for_each (p, &ctx->faults, fault)
+		pending_disown(p, arg);
 }
 
 void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len)
 {
 	struct hca_pending *p;
-	u32 i;
 
-	list_for_each (p, &ctx->moves, link) {
-		for (i = 0; i < p->n && p->move->op != HCA_MOVE_WRITE; i++) {
-			const u8 *at = p->entry[i].seg.local;
-
-			if (at < (const u8 *)from || at >= (const u8 *)from + len)
-				continue;
-			p->entry[i].failed = NULL;
-			p->entry[i].seg.local = NULL;
-		}
-	}
-	hca_page_faults_forget_local(ctx, from, len);
+	list_for_each (p, &ctx->moves, link)
+		pending_forget_local(p, from, len);
+	list_for_each (p, &ctx->faults, fault)
+		pending_forget_local(p, from, len);
 }
 
 u64 hca_ctx_moves(const struct hca_ctx *ctx)

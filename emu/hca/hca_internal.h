@@ -352,23 +352,18 @@ struct hca_pending *hca_pending_new(struct hca_ctx *ctx, void *mem, enum hca_mov
 u64 hca_pending_bytes(const struct hca_pending *p);
 /* The move is done: copies its bytes to the entries' buffers, reports failures, and frees it but for the move. */
 void hca_pending_finish(struct hca_pending *p, bool failed);
-
-/* page_fault.c */
-/* Adds the access @e to @span, whose page is absent. 0, or -errno: it fails. */
-int hca_page_fault_wait(const struct hca_span *span, enum hca_move_op op, const struct hca_entry *e, u64 compare_add,
-			u64 swap);
-void hca_page_faults_forget(struct hca_qp *qp); /* drops the accesses that wait: it is reset or destroyed */
-/* Disowns accesses of owner @arg, or those that would fill [from, from + len), as hca_moves_disown() and the like. */
-void hca_page_faults_disown(struct hca_ctx *ctx, const void *arg);
-void hca_page_faults_forget_local(struct hca_ctx *ctx, const u8 *from, u32 len);
-
-/* dma.c */
 void hca_batches_forget(const struct hca_ctx *ctx); /* of @ctx, in every batch */
 void hca_batches_run(void);
 void hca_moves_forget(struct hca_ctx *ctx);                              /* disowns pending moves */
 void hca_moves_forget_key(struct hca_ctx *ctx, const struct hca_key *k); /* @k is being freed */
 /* Checks the region's memory. 0, -EFAULT, or -EINPROGRESS: the region becomes valid or is freed later. */
 int hca_mr_check(struct hca_key *k);
+
+/* page_fault.c */
+/* Adds the access @e to @span, whose page is absent. 0, or -errno: it fails. */
+int hca_page_fault_wait(const struct hca_span *span, enum hca_move_op op, const struct hca_entry *e, u64 compare_add,
+			u64 swap);
+void hca_page_faults_forget(struct hca_qp *qp); /* drops the accesses that wait: it is reset or destroyed */
 
 /* event.c */
 void hca_ctx_event(struct hca_ctx *ctx, enum hca_event_type type, u32 number, void *fe);

@@ -275,29 +275,3 @@ bool hca_qp_moved(const struct hca_qp *qp, u64 serial)
 	}
 	return hca_ctx_moved(qp->ctx, serial);
 }
-
-/* Disowns the accesses of owner @arg, or, if @arg is NULL, those that would fill [from, from + len). */
-static void faults_disown(struct hca_ctx *ctx, const void *arg, const u8 *from, u32 len)
-{
-	struct hca_pending *p;
-
-	list_for_each (p, &ctx->faults, fault) {
-		struct hca_entry *e = &p->entry[0];
-		const u8 *at = e->seg.local;
-
-		if (arg ? e->arg != arg : p->move->op == HCA_MOVE_WRITE || !at || at < from || at >= from + len)
-			continue;
-		e->failed = NULL;
-		e->seg.local = NULL;
-	}
-}
-
-void hca_page_faults_disown(struct hca_ctx *ctx, const void *arg)
-{
-	faults_disown(ctx, arg, NULL, 0);
-}
-
-void hca_page_faults_forget_local(struct hca_ctx *ctx, const u8 *from, u32 len)
-{
-	faults_disown(ctx, NULL, from, len);
-}
