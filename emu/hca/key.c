@@ -220,17 +220,24 @@ static int translate_range(const struct hca_key *k, const struct hca_sge *sge, u
 	return translate(inner, sge->addr + in, len, access, span);
 }
 
-/* Appends the spans of a part of @len bytes. Returns whether there was room for all of them. */
-static bool add_spans(struct hca_span *span, int *n, const struct hca_span *part, int m, u32 len)
+/*
+ * Appends the spans of that part. 1; 0: there is no room for all of them, or the inner key has more than fit; or an
+ * hca_key_error.
+ */
+static int add_range(const struct hca_key *k, const struct hca_sge *sge, u64 in, u32 len, u32 access,
+		     struct hca_span *span, int *n)
 {
-	int j;
+	struct hca_span part[HCA_MAX_SPANS];
+	int m = translate_range(k, sge, in, len, access, part), j;
 
+	if (m < 0)
+		return m;
 	for (j = 0; j < m; j++) {
 		if (!add_span(span, n, &part[j]))
-			return false;
+			return 0;
 		len -= part[j].len;
 	}
-	return !len; /* else the inner region has more pieces than fit */
+	return !len;
 }
 
 static int translate_blocks(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span)
@@ -241,13 +248,10 @@ static int translate_blocks(const struct hca_key *k, u64 va, u32 len, u32 access
 	while (len && off >> k->page_shift < k->nranges) {
 		u64 in = off & (size - 1);
 		u32 take = (u32)min(size - in, (u64)len);
-		struct hca_span part[HCA_MAX_SPANS];
-		int m = translate_range(k, &k->ranges[off >> k->page_shift].sge, in, take, access, part);
+		int got = add_range(k, &k->ranges[off >> k->page_shift].sge, in, take, access, span, &n);
 
-		if (m < 0)
-			return m;
-		if (!add_spans(span, &n, part, m, take))
-			return n;
+		if (got <= 0)
+			return got ? got : n;
 		off += take;
 		len -= take;
 	}
@@ -262,18 +266,15 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, u32 access, 
 
 	for (i = range_at(k, off); i < k->nranges && len; i++) {
 		const struct hca_range *r = &k->ranges[i];
-		struct hca_span part[HCA_MAX_SPANS];
 		u64 in = off - (r->end - r->sge.length);
 		u32 take = (u32)min(r->end - off, (u64)len);
-		int m;
+		int got;
 
 		if (!take)
 			continue;
-		m = translate_range(k, &r->sge, in, take, access, part);
-		if (m < 0)
-			return m;
-		if (!add_spans(span, &n, part, m, take))
-			return n;
+		got = add_range(k, &r->sge, in, take, access, span, &n);
+		if (got <= 0)
+			return got ? got : n;
 		off += take;
 		len -= take;
 	}
