@@ -212,6 +212,29 @@ static inline int driver_qp(struct driver *d, u32 service, u32 n, u32 srqn, u32 
 	return status;
 }
 
+static inline int driver_qp_destroy(struct driver *d, u32 qpn)
+{
+	memset(d->in, 0, sizeof(d->in));
+	cx_set(d->in, destroy_qp_in, qpn, qpn);
+	return driver_command(d, 0x501, 0, 16, 16);
+}
+
+/* Creates an SRQ in page 4, of 4 receives of up to 3 SGEs. @record: address of its doorbell record. */
+static inline int driver_srq(struct driver *d, u64 record, u32 *srqn)
+{
+	u8 *ctx = cx_ptr(d->in, create_srq_in, srq_context_entry);
+	int status;
+
+	memset(d->in, 0, sizeof(d->in));
+	cx_set(ctx, srqc, log_srq_size, 2);
+	cx_set(ctx, srqc, log_rq_stride, 2);
+	cx_set(ctx, srqc, pd, d->pdn);
+	cx_set(ctx, srqc, dbr_addr, record);
+	status = driver_command(d, 0x700, 0, driver_page(d, CX_AT_create_srq_in_pas / 8, AT_WQ + 4 * 4096), 16);
+	*srqn = (u32)cx_get(d->out, create_srq_out, srqn);
+	return status;
+}
+
 static inline int driver_modify(struct driver *d, u16 op, u32 qpn, u32 optional)
 {
 	cx_set(d->in, rst2init_qp_in, qpn, qpn);

@@ -41,17 +41,10 @@ static u32 ranges_key(void)
 	return key;
 }
 
-static void qp_end(u32 qpn)
-{
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, destroy_qp_in, qpn, qpn);
-	driver_command(&d, 0x501, 0, 16, 16);
-}
-
 /* The driver's queue pair again, since one whose request has failed is in ERR. */
 static bool umr_again(void)
 {
-	qp_end(umr);
+	driver_qp_destroy(&d, umr);
 	next = 0;
 	return !driver_qp(&d, CX_QP_UMR, 0, 0, &umr) && !driver_connect(&d, umr, 0);
 }
@@ -59,8 +52,8 @@ static bool umr_again(void)
 /* Queue pairs @a and @b, connected, instead of the last ones. */
 static bool pair(void)
 {
-	qp_end(a);
-	qp_end(b);
+	driver_qp_destroy(&d, a);
+	driver_qp_destroy(&d, b);
 	sent = got = 0;
 	return !driver_qp(&d, CX_QP_RC, 1, 0, &a) && !driver_qp(&d, CX_QP_RC, 2, 0, &b) && !driver_connect(&d, a, b) &&
 	       !driver_connect(&d, b, a);

@@ -76,17 +76,10 @@ static int key_create(bool pg_access, u32 *k)
 	return driver_mkey(&d, 1, true, BASE, LENGTH, 4, k);
 }
 
-static void qp_end(u32 qpn)
-{
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, destroy_qp_in, qpn, qpn);
-	driver_command(&d, 0x501, 0, 16, 16);
-}
-
 static bool pair(void)
 {
-	qp_end(a);
-	qp_end(b);
+	driver_qp_destroy(&d, a);
+	driver_qp_destroy(&d, b);
 	sent = got = 0;
 	while (driver_poll(&d) || driver_event(&d))
 		;
@@ -254,19 +247,12 @@ static void send_fault(void)
 /* Of an SRQ, whose entry the event names, and which has the receives of two queue pairs. */
 static void shared_fault(void)
 {
-	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry), *w = d.c.mem + AT_WQ + 4 * 4096 + 16;
+	u8 *w = d.c.mem + AT_WQ + 4 * 4096 + 16;
 	u32 srqn;
 
 	row(83, "queue pairs", pair() && pages_set(0));
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(ctx, srqc, log_srq_size, 2);
-	cx_set(ctx, srqc, log_rq_stride, 2);
-	cx_set(ctx, srqc, pd, d.pdn);
-	cx_set(ctx, srqc, dbr_addr, driver_addr(AT_RECORDS + 64 + 4 * 64));
-	row(55, "an SRQ",
-	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 4 * 4096), 16));
-	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
-	qp_end(b);
+	row(55, "an SRQ", !driver_srq(&d, driver_addr(AT_RECORDS + 64 + 4 * 64), &srqn));
+	driver_qp_destroy(&d, b);
 	row(56, "a queue pair with it",
 	    !driver_qp(&d, CX_QP_RC, 2, srqn, &b) && !driver_connect(&d, b, a) && !reset(a) &&
 		    !driver_connect(&d, a, b));
@@ -355,7 +341,7 @@ static void endings(void)
 	row(73, "once", resume(1, a, a, false) == CX_BAD_RES_STATE && hca_ctx_moved(ctx, hca_ctx_moves(ctx)));
 	row(74, "queue pairs", pair());
 	rdma_post(CX_OP_WRITE, d.lkey, driver_addr(AT_FROM), key, BASE, 6);
-	row(75, "one with a page fault is destroyed", is_rdma_fault(6, b, BASE, 6) && (qp_end(b), true));
+	row(75, "one with a page fault is destroyed", is_rdma_fault(6, b, BASE, 6) && (driver_qp_destroy(&d, b), true));
 	row(76, "it cannot be resumed", resume(6, b, b, false) == CX_BAD_RES);
 	row(77, "queue pairs", pair());
 	send_post(key, BASE, 6);
@@ -423,8 +409,8 @@ static void srq_destroyed(void)
 	row(154, "it is destroyed: the target goes on",
 	    !driver_command(&d, 0x701, 0, 16, 16) && is_done(driver_poll(&d)) && !driver_event(&d));
 	row(155, "and has no page fault", resume(0, srqn, tgt, false) == CX_BAD_RES_STATE);
-	qp_end(tgt);
-	qp_end(ini);
+	driver_qp_destroy(&d, tgt);
+	driver_qp_destroy(&d, ini);
 }
 
 /* More events than the event queue has room for: a page fault waits. */

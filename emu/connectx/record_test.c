@@ -70,18 +70,10 @@ static void receive_queue(void)
 
 static void shared_receive_queue(void)
 {
-	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry);
 	u32 a = 0, b = 0, srqn;
 
 	row(20, "a driver", !driver_start(&d));
-	memset(d.in, 0, sizeof(d.in));
-	cx_set(ctx, srqc, log_srq_size, 2);
-	cx_set(ctx, srqc, log_rq_stride, 2);
-	cx_set(ctx, srqc, pd, d.pdn);
-	cx_set(ctx, srqc, dbr_addr, NOWHERE);
-	row(21, "an SRQ without a record",
-	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 4 * 4096), 16));
-	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
+	row(21, "an SRQ without a record", !driver_srq(&d, NOWHERE, &srqn));
 	row(22, "and two queue pairs",
 	    !driver_qp(&d, CX_QP_RC, 0, 0, &a) && !driver_qp(&d, CX_QP_RC, 1, srqn, &b) && !driver_connect(&d, a, b) &&
 		    !driver_connect(&d, b, a));

@@ -4,20 +4,13 @@
 
 static void shared_receive(void)
 {
-	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry), *w;
+	u8 *w;
 	u32 a = 0, b = 0, srqn, set, i;
 	const u8 *e;
 
 	memcpy(d.c.mem + AT_DATA, "needle", 7);
-	memset(d.in, 0, sizeof(d.in));
 	memset(d.c.mem + AT_WQ + 4 * 4096, 0, 4096);
-	cx_set(ctx, srqc, log_srq_size, 2);
-	cx_set(ctx, srqc, log_rq_stride, 2);
-	cx_set(ctx, srqc, pd, d.pdn);
-	cx_set(ctx, srqc, dbr_addr, driver_addr(AT_RECORDS + 64 + 4 * 64));
-	row(50, "an SRQ",
-	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 4 * 4096), 16));
-	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
+	row(50, "an SRQ", !driver_srq(&d, driver_addr(AT_RECORDS + 64 + 4 * 64), &srqn));
 	row(51, "a queue pair with it",
 	    !driver_qp(&d, CX_QP_RC, 2, 0, &a) && !driver_qp(&d, CX_QP_RC, 3, srqn, &b) && !driver_connect(&d, a, b) &&
 		    !driver_connect(&d, b, a));
