@@ -126,7 +126,7 @@ static void libc_close(int fd)
 	syscall(SYS_close, fd);
 }
 
-/* A queue pair that sends to itself; the daemon may sleep or not. Returns the first error. */
+/* Posts sends to a queue pair itself, whether the daemon sleeps or polls. Returns the first error. */
 static int post_until_error(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(context);

@@ -30,28 +30,20 @@ static int stop;
 
 static void connect_to(struct ibv_qp *from, const struct ibv_qp *to)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
-				 .port_num = 1,
-				 .qp_access_flags = RIGHTS & ~IBV_ACCESS_ON_DEMAND };
+	struct ibv_qp_attr a = { .port_num = 1,
+				 .qp_access_flags = RIGHTS & ~IBV_ACCESS_ON_DEMAND,
+				 .path_mtu = IBV_MTU_2048,
+				 .dest_qp_num = to->qp_num,
+				 .max_rd_atomic = 4,
+				 .max_dest_rd_atomic = 4,
+				 .min_rnr_timer = 12,
+				 .ah_attr = { .dlid = port.lid, .port_num = 1 },
+				 .timeout = 14,
+				 .retry_cnt = 7,
+				 .rnr_retry = 7 };
 
-	must(!ibv_modify_qp(from, &a, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS), "INIT");
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
-				  .path_mtu = IBV_MTU_2048,
-				  .dest_qp_num = to->qp_num,
-				  .max_dest_rd_atomic = 4,
-				  .min_rnr_timer = 12,
-				  .ah_attr = { .dlid = port.lid, .port_num = 1 } };
-	must(!ibv_modify_qp(from, &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4
-	};
-	must(!ibv_modify_qp(from, &a,
-			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
+	errno = rc_to_rts(from, &a);
+	must(!errno, "RTS");
 }
 
 static void pair_new(void)

@@ -4,13 +4,14 @@
  * argument the program has a second thread, so that its memory is not shared with the daemon. Prints a line for each
  * case in which the peer's bytes are where they belong.
  */
-#include <infiniband/verbs.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "must.h"
+#include "rc.h"
 
 #define SIZE   65536u
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -39,29 +40,24 @@ static void connect_qp(void)
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = RIGHTS };
 	struct ibv_port_attr port;
+	struct ibv_qp_attr attr;
 
 	qp = ibv_create_qp(pd, &init);
 	must(qp && !ibv_query_port(context, 1, &port), "queue pair");
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+	attr = (struct ibv_qp_attr){ .port_num = 1,
+				     .qp_access_flags = RIGHTS,
 				     .path_mtu = IBV_MTU_1024,
 				     .dest_qp_num = qp->qp_num,
+				     .max_rd_atomic = 1,
 				     .max_dest_rd_atomic = 1,
 				     .min_rnr_timer = 12,
-				     .ah_attr = { .dlid = port.lid, .port_num = 1 } };
-	must(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
-	};
-	must(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				    IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
+				     .ah_attr = { .dlid = port.lid, .port_num = 1 },
+				     .timeout = 14,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7 };
+	errno = rc_to_rts(qp, &attr);
+	must(!errno, "RTS");
 }
 
 /* Transfers a page between the regions, page @page of both. */

@@ -107,10 +107,27 @@ static struct introduction introduce(struct rc *rc)
 	return peer;
 }
 
+int rc_to_rts(struct ibv_qp *qp, struct ibv_qp_attr *a)
+{
+	int err;
+
+	a->qp_state = IBV_QPS_INIT;
+	err = ibv_modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	a->qp_state = IBV_QPS_RTR;
+	err = err ? err
+		  : ibv_modify_qp(qp, a,
+				  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	a->qp_state = IBV_QPS_RTS;
+	return err ? err
+		   : ibv_modify_qp(qp, a,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					   IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
 static void to_rts(struct rc *rc, unsigned dest, const struct rc_options *opt)
 {
 	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT,
 		.port_num = opt->port,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE,
 		.path_mtu = IBV_MTU_1024,
@@ -123,18 +140,8 @@ static void to_rts(struct rc *rc, unsigned dest, const struct rc_options *opt)
 		.retry_cnt = opt->retries,
 		.rnr_retry = opt->rnr_retries,
 	};
-	int err = ibv_modify_qp(rc->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	int err = rc_to_rts(rc->qp, &a);
 
-	a.qp_state = IBV_QPS_RTR;
-	err = err ? err
-		  : ibv_modify_qp(rc->qp, &a,
-				  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	a.qp_state = IBV_QPS_RTS;
-	err = err ? err
-		  : ibv_modify_qp(rc->qp, &a,
-				  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					  IBV_QP_MAX_QP_RD_ATOMIC);
 	if (err)
 		die("modify_qp: %s", strerror(err));
 }

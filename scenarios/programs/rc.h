@@ -43,6 +43,8 @@ int rc_dial(const char *host, const char *port);
 /* Creates a queue pair in RTS, with RC_DEPTH receives posted; the peer does the same over its end of @sock. */
 void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_options *opt);
 void rc_close(struct rc *rc);
+/* Modifies the queue pair from RESET to INIT, RTR and RTS, with what each needs of @a. 0 or an errno. */
+int rc_to_rts(struct ibv_qp *qp, struct ibv_qp_attr *a);
 
 void rc_post_recv(struct rc *rc, unsigned slot);
 /* 0 or an errno. The completion has @id. */
