@@ -38,6 +38,8 @@ void uv_catch_up(struct uverbs *u);
  */
 bool uv_call_defer(struct uv_call *c);
 
+#define UV_VECTORS 4 /* completion vectors: some programs take the second one unasked */
+
 /* device.c */
 int uv_get_context(struct uv_call *c);
 int uv_query_device(struct uv_call *c);

@@ -100,7 +100,7 @@ static int cq_create(struct uv_call *c, u64 user_handle, u32 cqe, u32 vector, s3
 	struct verbs_cq *cq;
 	int err = channel_find(c, channel, &cmd.channel);
 
-	if (!err && vector)
+	if (!err && vector >= UV_VECTORS)
 		err = -EINVAL;
 	if (!err)
 		err = verbs_cq_create(&c->u->verbs, cqe, &cmd, &cq);

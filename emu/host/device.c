@@ -37,7 +37,7 @@ void uv_call_out_driver(struct uv_call *c, size_t core, const void *src, size_t 
 
 int uv_get_context(struct uv_call *c)
 {
-	struct ib_uverbs_get_context_resp resp = { .num_comp_vectors = 1 };
+	struct ib_uverbs_get_context_resp resp = { .num_comp_vectors = UV_VECTORS };
 	int err;
 
 	if (c->u->async.theirs >= 0)

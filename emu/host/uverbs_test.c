@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Rows of uverbs.c: opening the device file while the daemon has few descriptors left; kicks; the refusal of XRC;
- * responses without room for the provider's part.
+ * completion vectors; responses without room for the provider's part.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <sys/resource.h>
 
+#include "emu/host/command.h"
 #include "emu/host/fixture.h"
 #include "emu/lib/row.h"
 
@@ -136,6 +137,28 @@ static void test_xrc(void)
 	desk_close(&d);
 }
 
+/* A program may take any of the completion vectors that the device has told. */
+static void test_vectors(void)
+{
+	static const struct {
+		u32 vector;
+		bool good;
+	} rows[] = { { 0, true }, { 1, true }, { UV_VECTORS - 1, true }, { UV_VECTORS, false }, { (u32)-1, false } };
+	struct ib_uverbs_create_cq cq = { .cqe = 3, .comp_channel = -1 };
+	ssize_t result;
+	struct desk d;
+	u8 out[64];
+	u32 i;
+
+	desk_open(&d);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		cq.comp_vector = rows[i].vector;
+		result = desk_command(&d, IB_USER_VERBS_CMD_CREATE_CQ, &cq, sizeof(cq), out, sizeof(out));
+		row(90 + (int)i, "a CQ has a vector that exists", rows[i].good ? result > 0 : result == -EINVAL);
+	}
+	desk_close(&d);
+}
+
 /* A command fails before it creates an object, or replaces the ring of one. */
 static void test_no_room(void)
 {
@@ -188,6 +211,7 @@ int main(void)
 {
 	test_few_descriptors(); /* before the others, whose movers close descriptors after their processes have ended */
 	test_xrc();
+	test_vectors();
 	test_no_room();
 	test_kick();
 	return rows_end();
