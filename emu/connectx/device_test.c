@@ -515,6 +515,7 @@ static void posted_before(void)
 {
 	row(60, "a SEND whose queue pair is reset behind its doorbell is received", send_and_end(0x50a) == 1);
 	row(61, "or destroyed", send_and_end(0x501) == 1);
+	row(64, "or enters the error state", send_and_end(0x507) == 1);
 	row(63, "a datagram whose queue pair leaves the group behind its doorbell is received", send_and_detach() == 1);
 }
 

@@ -414,8 +414,9 @@ static void qp_use_counter_set(struct connectx *d, struct cx_qp *qp, u32 set)
 }
 
 /*
- * The driver resets a queue pair before it destroys it. Requests with an earlier doorbell, which may have come together
- * with the command, are sent first; the tasks that do so may also stop the adapter, which destroys all objects.
+ * The driver resets a queue pair before it destroys it, and rdma_disconnect() moves it to ERR. Requests with an earlier
+ * doorbell, which may have come together with the command, are sent first; the tasks that do so may also stop the
+ * adapter, which destroys all objects.
  */
 int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 {
@@ -430,7 +431,7 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 
 	while (transitions[i].op != c->op)
 		i++;
-	if (transitions[i].to == HCA_QPS_RESET)
+	if (verbs_state_ends(transitions[i].to))
 		verbs_requests_run(d->loop);
 	qp = cx_qp_get(d, (u32)cx_get(c->in, rst2init_qp_in, qpn));
 	if (!qp)

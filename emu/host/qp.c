@@ -117,6 +117,8 @@ static int qp_modify(struct uv_call *c, const struct ib_uverbs_modify_qp *cmd)
 	int err;
 
 	uv_attr_in(&a, cmd);
+	if (cmd->attr_mask & HCA_QP_STATE && verbs_state_ends(a.state) && uv_call_defer(c))
+		return 0;
 	err = verbs_qp_modify(&c->u->verbs, cmd->qp_handle, &a, cmd->attr_mask, &qp);
 	if (err || !(cmd->attr_mask & HCA_QP_STATE))
 		return err;

@@ -114,6 +114,14 @@ u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (
 u32 verbs_poll_recv(struct verbs *v, struct loop *loop, struct loop_timer *t, struct now now);
 /* Processes the requests of these doorbells, by tasks of the loop, as far as possible without the peer. */
 void verbs_requests_run(struct loop *loop);
+/*
+ * A command for this state ends the sending. What was posted before it is sent first, as by hardware: rdma_disconnect()
+ * gives one, and programs post a last message before it.
+ */
+static inline bool verbs_state_ends(u8 state)
+{
+	return state == HCA_QPS_ERR || state == HCA_QPS_RESET;
+}
 
 int verbs_srq_create(struct verbs *v, u32 pdn, const struct hca_srq_attr *attr, const void *cmd,
 		     struct verbs_srq **srq);

@@ -172,6 +172,36 @@ static void test_destroy_at_once(struct guest *g)
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
 
+/* The same of a command by which the QP enters the error state: rdma_disconnect() gives one. */
+static void test_error_at_once(struct guest *g)
+{
+	struct muslin_qp_modify error = { .cmd = { .op = MUSLIN_QP_MODIFY },
+					  .mask = HCA_QP_STATE,
+					  .attr = { .state = HCA_QPS_ERR } };
+	u32 pd, cq, sent;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = guest_make_cq(g);
+	error.handle = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
+	guest_move_qp(g, error.handle, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
+	guest_move_qp(g, error.handle, HCA_QPS_RTR, 0);
+	guest_move_qp(g, error.handle, HCA_QPS_RTS, HCA_QP_SQ_PSN);
+	sent = g->nsent;
+	g->f.loop = NULL;
+	guest_send_one(g, error.handle, HCA_WR_SEND, 0, 0);
+	memcpy(g->f.mem + GUEST_IN, &error, sizeof(error));
+	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(error), GUEST_OUT, 2048);
+	vd_commands(g->dev);
+	g->f.loop = g->loop;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(195, "what was posted before the error state is sent",
+	    !*(s32 *)(void *)(g->f.mem + GUEST_OUT) && g->nsent == sent + 1);
+	guest_object(g, MUSLIN_QP_DESTROY, error.handle, 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, cq, 0);
+	guest_free_pd(g, pd);
+}
+
 /* The nth command of those that are posted together. */
 static void post_destroy(struct guest *g, u32 handle, u16 n)
 {
@@ -635,6 +665,7 @@ int main(void)
 	test_coalescing(&g);
 	test_destroy_in_turns(&g);
 	test_destroy_at_once(&g);
+	test_error_at_once(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
 	test_memory(&g);

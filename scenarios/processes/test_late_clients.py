@@ -146,9 +146,11 @@ def test_registration_that_waits(fabric, program):
     assert out.splitlines() == [f"{who} goes on" for who in ("the same context", "another context", "a child")]
 
 
-def test_queue_pair_that_is_destroyed_at_once(fabric, program):
-    """Requests posted before the destruction are sent, as by hardware, however late their payload is read."""
-    assert fabric.run("h1", *slowly_copied(fabric, program, program("post_and_destroy"))) == "received 10\n"
+@pytest.mark.parametrize("end", ["destroy", "error", "reset"])
+def test_queue_pair_that_ends_at_once(fabric, program, end):
+    """Requests posted before the end are sent, as by hardware, however late their payload is read."""
+    post = slowly_copied(fabric, program, program("post_and_destroy"))
+    assert fabric.run("h1", *post, end) == "received 10\n"
 
 
 def test_group_that_is_left_at_once(fabric, program):

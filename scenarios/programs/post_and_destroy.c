@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Posts datagrams to its own QP, destroys the sending QP at once, and prints how many were received. */
+/*
+ * Posts datagrams to its own QP, ends the sending QP at once, and prints how many were received.
+ *
+ *     post_and_destroy destroy|error|reset
+ */
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "must.h"
@@ -41,7 +46,17 @@ static int received(struct ibv_cq *cq)
 	return n;
 }
 
-int main(void)
+static void qp_end(struct ibv_qp *qp, const char *how)
+{
+	struct ibv_qp_attr a = { .qp_state = strcmp(how, "error") ? IBV_QPS_RESET : IBV_QPS_ERR };
+
+	if (!strcmp(how, "destroy"))
+		must(!ibv_destroy_qp(qp), how);
+	else
+		must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), how);
+}
+
+int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = list && *list ? ibv_open_device(*list) : NULL;
@@ -54,6 +69,7 @@ int main(void)
 	struct ibv_ah *ah;
 	int i;
 
+	must(argc == 2, "usage");
 	must(mr && cq && sent && !ibv_query_port(ctx, 1, &port), "device");
 	from = qp_make(pd, sent);
 	to = qp_make(pd, cq);
@@ -75,7 +91,7 @@ int main(void)
 
 		must(!ibv_post_send(from, &wr, &bad), "send");
 	}
-	must(!ibv_destroy_qp(from), "destroy");
+	qp_end(from, argv[1]);
 	printf("received %d\n", received(cq));
 	return 0;
 }
