@@ -17,6 +17,7 @@ static bool got(int fd, u8 *p, u32 size)
 /* Initiator: its first message is delayed, and an empty WRITE is repeated while the peer sends nothing. */
 static void test_rtr(void)
 {
+	struct hca_qp_attr sqd = { .state = HCA_QPS_SQD };
 	const struct mpa_terms was = terms;
 	struct hca_cqe c;
 	u8 p[64];
@@ -52,6 +53,17 @@ static void test_rtr(void)
 	siw_rtr_start(a.qp);
 	siw_qp_disconnect(a.qp);
 	row(167, "RTR: disconnect sends the delayed message", got(fd, p, 20) && p[3] == (RDMAP_VERSION | RDMAP_WRITE));
+	side_close(&a);
+	close(fd);
+
+	fd = open_raw();
+	siw_rtr_start(a.qp);
+	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
+	loop_run_idle(loop, 0);
+	row(168, "RTR: SQD sends it, and the request that waits for it",
+	    !hca_qp_modify(a.ctx, a.qpn, &sqd, HCA_QP_STATE) && got(fd, p, 20 + 28) &&
+		    p[3] == (RDMAP_VERSION | RDMAP_WRITE) && p[20 + 3] == (RDMAP_VERSION | RDMAP_SEND));
+	row(169, "RTR: that request completes", next(&a, &c) == 0);
 	side_close(&a);
 	close(fd);
 	terms = was;

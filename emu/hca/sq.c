@@ -52,7 +52,8 @@ int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr)
 {
 	int n;
 
-	if (unlikely(qp->state != HCA_QPS_RTS))
+	/* The orderly close of iWARP sends what was posted before SQD. */
+	if (unlikely(qp->state != HCA_QPS_RTS) && (qp->state != HCA_QPS_SQD || !hca_iw(qp->hca)))
 		return 0;
 	if (hca_faulty(qp->hca) && hca_fault_stuck(qp))
 		return 0;
