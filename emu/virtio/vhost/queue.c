@@ -123,12 +123,14 @@ static void try_start(struct vhost_queue *q)
 	if (q->running || !q->desc || q->kick.fd < 0 || !q->enabled)
 		return;
 	q->running = true;
-	q->broken = q->unsignalled = false;
+	q->broken = false;
 	q->used_idx = queue_load16(&q->used->idx);
+	q->unsignalled = q->used_idx != 0; /* a back end before this one may have ended before it signalled them */
 	queue_store16(&q->used->flags, q->no_kicks ? USED_NO_NOTIFY : 0);
 	loop_fd_add(q->v->loop, &q->kick, EPOLLIN);
 	q->v->ops->start(q->v->ctx, q->index);
 	q->v->ops->kick(q->v->ctx, q->index);
+	vhost_signal(q->v, q->index);
 }
 
 void vhost_queue_stop(struct vhost_queue *q)

@@ -272,6 +272,26 @@ static void test_unmapped(struct loop *loop)
 	front_close(&f);
 }
 
+/* As QEMU does when it connects to another back end: the rings are those of before. */
+static void test_restart(struct loop *loop)
+{
+	u32 state[2] = { 0, 0 };
+	u64 index = 0;
+	struct front f;
+
+	front_open(&f, loop, path);
+	front_start(&f, 1);
+	row(130, "a queue that begins is not signalled", !front_called(&f, 0) && echo(&f, 0) && front_called(&f, 0));
+	front_send(&f, VHOST_GET_VRING_BASE, 0, state, sizeof(state), -1);
+	row(131, "it stops", front_reply(&f, state, sizeof(state)) == 8 && state[1] == 1);
+	state[0] = 0;
+	front_send(&f, VHOST_SET_VRING_BASE, 0, state, sizeof(state), -1);
+	front_send(&f, VHOST_SET_VRING_KICK, 0, &index, sizeof(index), f.kick[0]);
+	row(132, "one that continues is, since the back end before may have ended before it did so",
+	    front_called(&f, 0) && echo(&f, 0) && front_called(&f, 0));
+	front_close(&f);
+}
+
 static u64 seen_messages;
 
 static void on_other(struct loop_fd *w, u32 events, struct now now)
@@ -378,6 +398,7 @@ int main(void)
 	test_endless_table(&f);
 	test_life(loop, &f);
 	test_unmapped(loop);
+	test_restart(loop);
 	test_flood(loop);
 	vhost_destroy(dev);
 	loop_destroy(loop);
