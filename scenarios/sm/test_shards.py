@@ -162,14 +162,23 @@ def test_the_first_shard_dies_and_comes_back(muslin_new_fabric):
     fabric = muslin_new_fabric.up(SHARDS, "--shards", "2")
     common = ["ib_write_bw", "-F", "-p", free_port(), "-n", "2000"]
     fabric.pair(("h4", *common), ("h3", *common, "h4"))
-    top = fabric.start_muslin("top", "-n", "2", "--interval", "2")
-    top.expect("packets/s")
+    top = fabric.start_muslin("top", "--interval", "0.5")
+
+    def tables():
+        """The rows of each table that it has printed; the last one may be incomplete."""
+        return [[r.split() for r in t.splitlines() if ":" in r] for t in top.output.split("packets/s")[1:-1]]
+
+    wait_until(tables, 20, "a table of both shards", 0.1)
     kill_shard(fabric, 0)
     wait_until(lambda: fabric.port("leaf2", 3)["state"] == "Down", 20, "its links down", 0.1)
     assert {n["name"] for n in fabric.show()["nodes"]} == {"h3", "h4", "leaf2", "spine2"}
-    rows = [line.split() for line in top.wait(30).split("packets/s")[-1].splitlines() if line]
+    printed = len(tables())
+    wait_until(lambda: len(tables()) > printed + 1, 20, "a table without the dead one", 0.1)
+    top.kill()
+    rows = tables()[-1]
     assert rows and not [r for r in rows if r[0].startswith(("h1:", "h2:", "leaf1:", "spine1:"))], rows
-    assert not [r for r in rows if float(r[-3]) + float(r[-2]) > 0.5], rows  # another port's counters
+    rows = [r for t in tables() for r in t if float(r[-3]) + float(r[-2]) > 0.5]
+    assert not rows, rows  # another port's counters
     do_without(fabric, fabric.name, ["h1", "h2", "leaf1", "spine1"])
     fabric.pair(("h4", *common), ("h3", *common, "h4"))
     start_shard(fabric, 0)
