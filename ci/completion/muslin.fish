@@ -35,6 +35,7 @@ complete -c muslin -n $up -l partitions -r -d partitions.conf
 complete -c muslin -n $up -l routing -x -a "minhop updn auto"
 complete -c muslin -n $up -l lfts -r -d "forwarding tables"
 complete -c muslin -n $up -l lmc -x -d LMC
+complete -c muslin -n $up -l sweep -x -d 'seconds between light sweeps'
 complete -c muslin -n $up -l keep-lids -d "LIDs of the topology"
 complete -c muslin -n $up -l packet-life -x -d PacketLifeTime
 complete -c muslin -n $up -l subnet-prefix -x -d "prefix of GIDs"

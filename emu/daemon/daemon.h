@@ -49,6 +49,7 @@ struct daemon_options {
 	const char *lfts;                           /* file of static forwarding tables; NULL */
 	bool keep_lids;                             /* use the LIDs and the LMC of the topology */
 	u8 lmc, priority, packet_life;
+	u32 sweep;         /* seconds from one light sweep to the next; 0: the default */
 	u64 subnet_prefix; /* 0: the default */
 	u32 shard, shards; /* number of this daemon, and number of daemons that share the topology; 0: not shared */
 	const char *join;  /* the shard of the topology that this daemon runs; NULL: --shards, or the whole */

@@ -68,6 +68,7 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 {
 	struct sm_config cfg = {
 		.routing = d->opt.routing,
+		.sweep_ms = d->opt.sweep * 1000,
 		.lmc = d->opt.lmc,
 		.packet_life = d->opt.packet_life,
 		.lfts_file = d->opt.lfts,

@@ -141,6 +141,7 @@ static int second_start(struct fault *base, char *err, size_t err_len)
 	struct sm_config cfg = {
 		.name = "sm2",
 		.routing = d->opt.routing,
+		.sweep_ms = d->opt.sweep * 1000,
 		.lmc = d->opt.lmc,
 		.packet_life = d->opt.packet_life,
 		.lfts = d->lfts,

@@ -21,6 +21,7 @@ static void options_usage(void)
 	     "  --routing minhop|updn|auto   its routing engine (auto)\n"
 	     "  --lfts FILE                  forwarding tables, as dump_fts prints them\n"
 	     "  --lmc N, --keep-lids         LMC of hosts' ports (0); LIDs as TOPOLOGY gives them\n"
+	     "  --sweep SECONDS              from one light sweep to the next (10)\n"
 	     "  --packet-life N              PacketLifeTime 4.096 us * 2^N (18)\n"
 	     "  --subnet-prefix N            prefix of all GIDs (0xfe80000000000000)\n"
 	     "  --qos, --apm                 program VL tables; connections of rdma_cm load alternate paths");
@@ -50,6 +51,7 @@ enum option_id {
 	OPT_LMC,
 	OPT_KEEP_LIDS,
 	OPT_LFTS,
+	OPT_SWEEP,
 	OPT_PACKET_LIFE,
 	OPT_PRIORITY,
 	OPT_QOS,
@@ -72,6 +74,7 @@ static const struct option options[] = {
 	{ "lmc", required_argument, NULL, OPT_LMC },
 	{ "keep-lids", no_argument, NULL, OPT_KEEP_LIDS },
 	{ "lfts", required_argument, NULL, OPT_LFTS },
+	{ "sweep", required_argument, NULL, OPT_SWEEP },
 	{ "packet-life", required_argument, NULL, OPT_PACKET_LIFE },
 	{ "priority", required_argument, NULL, OPT_PRIORITY },
 	{ "qos", no_argument, NULL, OPT_QOS },
@@ -123,6 +126,9 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		break;
 	case OPT_LFTS:
 		opt->lfts = realpath(optarg, NULL) ?: optarg;
+		break;
+	case OPT_SWEEP:
+		opt->sweep = (u32)option_number("muslin", "--sweep", 1, 86400);
 		break;
 	case OPT_PACKET_LIFE:
 		opt->packet_life = (u8)option_number("muslin", "--packet-life", 1, 31);

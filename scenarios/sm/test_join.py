@@ -35,9 +35,9 @@ class Shards:
             listen = f"127.0.0.2:{free_port()} key {write_key(core)} tls on"
         self.text = TOPOLOGY.format(listen=listen)
 
-    def up(self, *names):
+    def up(self, *names, options=()):
         for name in names:
-            self.of[name].up(self.text, "--join", name)
+            self.of[name].up(self.text, "--join", name, *options)
         return self
 
     def host(self, name):
@@ -237,10 +237,10 @@ def late_shards(muslin_make_fabric):
 
 def test_a_shard_that_joins_late_is_swept_at_once(late_shards):
     """
-    A switch at the end of its trunk sends trap 128: that of the manager's own shard, then that of another one. The next
-    light sweep, which would find it, too, comes after 10 seconds.
+    A switch at the end of its trunk sends trap 128: that of the manager's own shard, then that of another one. No light
+    sweep, which would find it, too, is due in an hour.
     """
-    one = late_shards.up("one").of["one"]
+    one = late_shards.up("one", options=["--sweep", "3600"]).of["one"]
 
     def manager():
         return one.show()["manager"]
@@ -250,7 +250,7 @@ def test_a_shard_that_joins_late_is_swept_at_once(late_shards):
         before = manager()
         with one.trace("leaf1:3") as trace:
             late_shards.up(name)
-            wait_until(lambda n=nodes: manager()["nodes"] == n and manager()["up"], 8, f"a sweep with {name}", 0.05)
+            wait_until(lambda n=nodes: manager()["nodes"] == n and manager()["up"], 60, f"a sweep with {name}", 0.05)
         assert manager()["traps"] > before["traps"]
         assert name == "core" or traps(trace, 128)
     late_shards.active().rping("h4", "h1")

@@ -97,14 +97,15 @@ def test_lmc(new_fabric):
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "umad"])
 def test_the_managers_cable_is_swapped(new_fabric, embedded):
-    """The manager's host at another switch: it sweeps at once, and not when the next light sweep is due."""
-    fabric = new_fabric.up(None, *([] if embedded else ["--no-sm"]))
+    """The manager's host at another switch: it sweeps at once, and not when the next light sweep is due, in an hour."""
+    sweep = ["--sweep", "3600"]
+    fabric = new_fabric.up(None, *(sweep if embedded else ["--no-sm"]))
     if not embedded:
-        fabric.start("h1", fabric.muslin.parent / "muslin-sm").expect("SUBNET UP")
+        fabric.start("h1", fabric.muslin.parent / "muslin-sm", *sweep).expect("SUBNET UP")
         fabric.wait_active()
     fabric.fault("h1", "swap", with_="h5", expect=False)
-    wait_until(lambda: fabric.port("h1")["peer"] == "leaf2" and fabric.port("h1")["state"] == "Active", 5, "h1's port")
-    wait_until(lambda: all(fabric.port(f"h{i}")["state"] == "Active" for i in range(1, 9)), 5, "all ports")
+    wait_until(lambda: fabric.port("h1")["peer"] == "leaf2" and fabric.port("h1")["state"] == "Active", 60, "h1's port")
+    wait_until(lambda: all(fabric.port(f"h{i}")["state"] == "Active" for i in range(1, 9)), 60, "all ports")
     out = fabric.run("h1", "ibtracert", *(str(fabric.port(h)["lid"]) for h in ("h1", "h5")))
     assert [n for n in ("leaf2", "spine", "leaf1") if f'"{n}' in out] == ["leaf2", "spine", "leaf1"], out
 
