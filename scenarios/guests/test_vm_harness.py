@@ -39,6 +39,13 @@ def test_that_hangs(vm):
         vm.run("sleep 60", timeout=2)
     assert vm.run("echo next") == "next\\n"
 
+def test_that_hangs_in_a_guest_whose_clock_is_faster(vm, monkeypatch):
+    send = vm._send
+    monkeypatch.setattr(vm, "_send", lambda text, timeout: send(text, timeout - 2))
+    with pytest.raises(AssertionError, match="took more than 4 s"):
+        vm.run("sleep 60", timeout=4)
+    assert vm.call("kill -9 $$")[0] == 137
+
 def test_of_a_wrong_status(vm):
     with pytest.raises(ProcessFailed, match="ended with 3, not 0"):
         vm.run("exit 3")
@@ -71,7 +78,7 @@ def test_splats_fail_tests_and_are_kept(same_user, muslin_programs, tmp_path, fo
     options = ["--muslin-artifacts=kept", "--muslin-capture", "--muslin-build=installed", *same_user]
     out = subprocess.run([*argv, *options], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=250).stdout
     assert not list(folder.glob("muslin*"))
-    assert "5 passed" in out and "5 failed" in out and "error" not in out.splitlines()[-1], out
+    assert "6 passed" in out and "5 failed" in out and "error" not in out.splitlines()[-1], out
     assert out.count("FAILED test_made_up.py::test_that_complains") == 3, out
     assert "FAILED test_made_up.py::test_that_panics" in out
     assert "the kernel of the guest on h1 complains" in out and "Kernel panic" in out

@@ -144,16 +144,19 @@ files() {
 }
 
 # Tests: a line is a number, the seconds that the command may take, a delimiter that its output does not contain, and the command with
-# escapes for printf; the response is the output, the delimiter, the number and the status. An emulated processor starts few programs in a second:
-# the shell does what it can itself.
+# escapes for printf; the response is the output, the delimiter, the number and the status, -1 after these seconds, by the clock that ends the
+# command. An emulated processor starts few programs in a second: the shell does what it can itself.
 serve() {
 	exec 3<>"$(port muslin.agent)"
 	echo "muslin: the agent is ready" >&3
 	while :; do
 		read -r n seconds delimiter line <&3 || { pause; continue; }
 		printf %b "$line" >"/tmp/command.$n"
+		read -r began _ </proc/uptime
 		timeout -s KILL "$seconds" /bin/sh "/tmp/command.$n" >"/tmp/output.$n" 2>&1 </dev/null 3>&-
 		s=$?
+		read -r now _ </proc/uptime
+		[ $s != 137 ] || [ $((${now%.*} - ${began%.*})) -lt "$seconds" ] || s=-1
 		[ ! -s "/tmp/output.$n" ] || cat "/tmp/output.$n" >&3
 		echo "$delimiter $n $s" >&3
 		true >"/tmp/command.$n"
