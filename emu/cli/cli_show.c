@@ -7,7 +7,8 @@
 #include "emu/cli/cli.h"
 #include "emu/lib/types.h"
 
-#define STATE_AT 8 /* column of a port's state */
+#define STATE_AT   8 /* column of a port's state */
+#define SHOW_USAGE "usage: muslin show [--name FABRIC] [--json] [--counters] [NODE] | --topology | --svg"
 
 struct show {
 	bool json, counters, topology, svg;
@@ -30,10 +31,11 @@ static void show_parse(struct show *s, int argc, char **argv)
 		else if (argv[i][0] != '-' && !s->node)
 			s->node = argv[i];
 		else
-			cli_fail(
-				CLI_USAGE,
-				"usage: muslin show [--name FABRIC] [--json] [--counters] [--topology] [--svg] [NODE]");
+			cli_fail(CLI_USAGE, SHOW_USAGE);
 	}
+	/* The topology and the drawing are of the whole fabric. */
+	if (s->topology + s->svg + (s->json || s->counters || s->node) > 1)
+		cli_fail(CLI_USAGE, SHOW_USAGE);
 }
 
 static void print_counters(const json_t *owner)

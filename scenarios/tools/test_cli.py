@@ -291,6 +291,9 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
 def test_options_are_what_they_are_called(new_fabric, args, status, words):
     out = new_fabric.command(*args, status=status)
     assert words in out and (not status or out.count("\n") == 1)
+        (["show", "--topology", "--svg"], 2, "[NODE] | --topology | --svg"),
+        (["show", "--topology", "h1"], 2, "[NODE] | --topology | --svg"),
+        (["show", "--svg", "--json"], 2, "[NODE] | --topology | --svg"),
     assert not new_fabric.command("list")
 
 
