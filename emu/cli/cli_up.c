@@ -319,11 +319,25 @@ static json_t *wait_up(void)
 	}
 }
 
+/* The master subnet manager: on a host of this fabric, beyond a trunk, or the embedded one, whose port has no link. */
+static void print_manager_place(const json_t *st, double seconds)
+{
+	const json_t *sm = json_object_get(st, "sm");
+
+	printf("; subnet up after %.2f s, its manager is ", seconds);
+	if (json_object_get(sm, "host"))
+		printf("on %s\n", cli_text(sm, "host"));
+	else if (json_is_object(sm))
+		printf("beyond a trunk, lid %lld\n", cli_number(sm, "lid"));
+	else
+		printf("on %s, whose port has no link\n", cli_text(json_object_get(st, "manager"), "host"));
+}
+
 int cli_up(int argc, char **argv)
 {
 	double start = cli_seconds();
 	long long hosts, switches, links;
-	json_t *st, *sm;
+	json_t *st;
 
 	start_daemons(argc, argv);
 	st = cli_request_all(json_pack("{s:s}", "command", "status"));
@@ -336,9 +350,8 @@ int cli_up(int argc, char **argv)
 	links = cli_number(st, "links");
 	printf("fabric %s: %lld %s, %lld %s, %lld %s", cli_run.name, hosts, plural(hosts, "host", "hosts"), switches,
 	       plural(switches, "switch", "switches"), links, plural(links, "link", "links"));
-	sm = json_object_get(st, "sm");
 	if (json_is_object(json_object_get(st, "manager")))
-		printf("; subnet up after %.2f s, its manager is on %s\n", cli_seconds() - start, cli_text(sm, "host"));
+		print_manager_place(st, cli_seconds() - start);
 	else if (json_is_string(json_object_get(st, "manager_shard")))
 		printf("; its subnet manager is in shard %s\n", cli_text(st, "manager_shard"));
 	else if (json_is_true(json_object_get(st, "trunks")))

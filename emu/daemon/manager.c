@@ -24,15 +24,36 @@ bool daemon_manager_needed(const struct daemon *d)
 	return bound != fabric_node_count(d->fabric);
 }
 
-/* The host of --sm-host, or the first one on the fabric. NULL with a message in @err. */
-static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
+/* Whether the port of a subnet manager on @n, its first one, has a cable that is not disabled. */
+static bool manager_has_link(const struct fabric_node *n)
 {
-	struct host *h = NULL;
+	struct fabric_port_info info;
+
+	fabric_port_info(fabric_node_port(n, 1), &info);
+	return info.peer && !info.disabled;
+}
+
+/* The first host whose port has a link, else the first one on the fabric. NULL if there is none. */
+static struct host *manager_default_host(struct daemon *d)
+{
+	struct fabric_node *first = NULL, *n;
 	u32 i;
 
-	for (i = 0; !d->opt.sm_host && !h && i < fabric_node_count(d->fabric); i++)
-		if (on_fabric(fabric_node(d->fabric, i)))
-			h = daemon_host_of(d, fabric_node(d->fabric, i));
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		n = fabric_node(d->fabric, i);
+		if (on_fabric(n) && manager_has_link(n))
+			return daemon_host_of(d, n);
+		if (on_fabric(n) && !first)
+			first = n;
+	}
+	return first ? daemon_host_of(d, first) : NULL;
+}
+
+/* The host of --sm-host, or the default. NULL with a message in @err. */
+static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
+{
+	struct host *h = d->opt.sm_host ? NULL : manager_default_host(d);
+
 	if (d->opt.sm_host)
 		h = daemon_host_get(d, d->opt.sm_host);
 	if (h && on_fabric(h->node))

@@ -171,6 +171,18 @@ def test_up_counts(new_fabric):
     assert "SUBNET UP: 2 nodes (1 switch), " in new_fabric.daemon_log()
 
 
+@pytest.mark.parametrize("off", ["disable h1:1", "disable leaf1:1"])
+def test_the_subnet_manager_runs_where_a_link_is(new_fabric, off):
+    """A port without one reaches nothing: `muslin up` would wait for the other ports in vain."""
+    assert "its manager is on h2\n" in new_fabric.command("up", f"leafs 1 hosts 3\n{off}")
+    new_fabric.wait_active()
+
+
+def test_up_names_the_host_of_a_manager_without_a_link(new_fabric):
+    out = new_fabric.command("up", "leafs 1 hosts 1\ndisable h1:1")
+    assert "0 links; subnet up" in out and "its manager is on h1, whose port has no link\n" in out
+
+
 def test_up_without_a_subnet_manager(new_fabric):
     """It does not recommend a second manager where one beyond a trunk may be at work."""
     assert "; no subnet manager yet: muslin run HOST" in new_fabric.command("up", "leafs 1 hosts 1", "--no-sm")
@@ -279,6 +291,9 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
         (["up", "--help"], 0, "\n  --lfts FILE "),
         (["up", "-h"], 0, "\n  --lfts FILE "),
         (["show", "-h"], 0, "[--counters] [NODE]"),
+        (["show", "--topology", "--svg"], 2, "[NODE] | --topology | --svg"),
+        (["show", "--topology", "h1"], 2, "[NODE] | --topology | --svg"),
+        (["show", "--svg", "--json"], 2, "[NODE] | --topology | --svg"),
         (["help", "nope"], 2, 'no command "nope"'),
         (["mode", "--help"], 0, "HOST [v1|v2]"),
         (["console", "--help"], 0, "ibsim"),
@@ -291,9 +306,6 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
 def test_options_are_what_they_are_called(new_fabric, args, status, words):
     out = new_fabric.command(*args, status=status)
     assert words in out and (not status or out.count("\n") == 1)
-        (["show", "--topology", "--svg"], 2, "[NODE] | --topology | --svg"),
-        (["show", "--topology", "h1"], 2, "[NODE] | --topology | --svg"),
-        (["show", "--svg", "--json"], 2, "[NODE] | --topology | --svg"),
     assert not new_fabric.command("list")
 
 
