@@ -127,7 +127,11 @@ class Trace:
         """Ends the capture and returns the output lines of tshark for packets that match @display_filter."""
         self.stop()
         argv = ["tshark", "-r", str(self.path), *(["-Y", display_filter] if display_filter else [])]
-        r = subprocess.run(argv, capture_output=True, text=True, check=False)
+        try:
+            r = subprocess.run(argv, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            why = f"there is no tshark, which dissects {self.path}: install Debian's package tshark"
+            raise FabricError(why) from None
         if r.returncode:
             raise FabricError(f"`{' '.join(argv)}` ended with {r.returncode}:\n{r.stderr}")
         return r.stdout.splitlines()

@@ -11,6 +11,7 @@ import pathlib
 import pwd
 import re
 import secrets
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -38,6 +39,7 @@ CLEANER = pytest.StashKey["subprocess.Popen[str]"]()  # of the session: removes 
 # Reads names of directories until pytest has closed the pipe or has ended in any way, and then removes them. Daemons
 # and programs may take a moment to end.
 CLEAN = 'while read -r f; do set -- "$@" "$f"; done; until rm -rf -- "$@" || [ $((n += 1)) -gt 20 ]; do sleep 0.5; done'
+GUEST_OPTIONS = ("kernel", "qemu", "model")  # each is --muslin-NAME, and the environment variable MUSLIN_NAME
 CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at most: the kernel's coarsest tick
 RESTORED = "crng reseeded due to virtual machine fork"  # what a kernel logs first after a restore, from Linux 5.18 on
 
@@ -69,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[ENDED] = list[Fabric]()
     config.stash[FAILED] = dict[Fabric, dict[str, report.Result]]()
     config.addinivalue_line("markers", "one_daemon(reason): skipped with --muslin-shards")
-    for option in ("kernel", "qemu", "model"):
+    for option in GUEST_OPTIONS:
         if config.getoption(f"--muslin-{option}"):
             os.environ[f"MUSLIN_{option.upper()}"] = config.getoption(f"--muslin-{option}")
 
@@ -190,7 +192,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     try:
         _write_pages(item, result)
     except OSError as e:
-        result.sections.append(("muslin", f"artefacts are incomplete: {e}"))
+        _add_property(item, result, ("muslin_incomplete", f"artefacts are incomplete: {e}"))
     if call.when == "teardown":
         while item.config.stash[ENDED]:
             _remove(item.config, item.config.stash[ENDED].pop())
@@ -199,7 +201,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _replay(config: pytest.Config, nodeid: str) -> str:
-    return f"pytest '{nodeid}' {_repeat(config)}"
+    """The command that repeats a test, also with the guests that it had."""
+    guests = {name: config.getoption(f"--muslin-{name}") for name in GUEST_OPTIONS}
+    options = (f"--muslin-{name}={shlex.quote(value)}" for name, value in guests.items() if value)
+    return " ".join(["pytest", shlex.quote(nodeid), _repeat(config), *options])
 
 
 def _add_sections(item: pytest.Item, result: pytest.TestReport) -> None:
@@ -264,7 +269,9 @@ def _write(
 ) -> None:
     """Writes page and files of a fabric in place of an earlier run's, without output older than @since."""
     shutil.rmtree(folder, ignore_errors=True)
-    report.write(fabric, folder, title, reports, _replay(config, title), since=since, run=config.stash[RUN])
+    report.write(
+        fabric, folder, title, reports, _replay(config, title), root=config.rootpath, since=since, run=config.stash[RUN]
+    )
 
 
 def _end(config: pytest.Config, fabric: Fabric, name: str, title: str) -> None:
@@ -307,16 +314,21 @@ def _remove(config: pytest.Config, fabric: Fabric) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """With --muslin-shards: names the tests with fabrics in one daemon, and why."""
-    found: dict[str, dict[str, None]] = {}
-    for result in itertools.chain.from_iterable(terminalreporter.stats.values()):
-        for key, why in getattr(result, "user_properties", ()):
-            if key == "muslin_one_daemon":
-                found.setdefault(why, {})[result.nodeid] = None
-    if found:
-        terminalreporter.section(f"in one daemon despite --muslin-shards={config.getoption('--muslin-shards')}")
-    for why, tests in found.items():
-        terminalreporter.line(f"{why}: {', '.join(tests)}")
+    """Names the tests with fabrics in one daemon with --muslin-shards, and those without all artefacts, and why."""
+    titles = {
+        "muslin_one_daemon": f"in one daemon despite --muslin-shards={config.getoption('--muslin-shards')}",
+        "muslin_incomplete": "artefacts that could not be written",
+    }
+    for key, title in titles.items():
+        found: dict[str, dict[str, None]] = {}
+        for result in itertools.chain.from_iterable(terminalreporter.stats.values()):
+            for name, why in getattr(result, "user_properties", ()):
+                if name == key:
+                    found.setdefault(why, {})[result.nodeid] = None
+        if found:
+            terminalreporter.section(title)
+        for why, tests in found.items():
+            terminalreporter.line(f"{why}: {', '.join(tests)}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
@@ -26,6 +27,11 @@ Span = tuple[float, float, str, str]  # from, to, colour, words
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
 MARKS = {"fault": "#c0392b", "sm": "#7d3c98", "port": "#c98a1b"}
 WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM = 900, 260, 60, 40, 30
+REPLAY = (
+    "#!/bin/sh\n"
+    "# Repeats the test in pytest's rootdir, or in the directory that is given, as on another machine.\n"
+    'root={root}\ncd "${{1:-$root}}" && exec {replay}\n'
+)
 STYLE = """
 body{font:14px/1.45 sans-serif;margin:2em auto;max-width:70em;color:#223;padding:0 1em}
 h1{font-size:1.4em}h2{font-size:1.1em;border-bottom:1px solid #ccd;margin-top:2em}
@@ -294,13 +300,14 @@ def write(
     reports: Mapping[str, Result],
     replay: str,
     *,
+    root: pathlib.Path,
     since: float = 0,
     run: str | None = None,
 ) -> pathlib.Path:
     """
     Writes folder/report.html about a fabric, and beside it the timeline and the result as JSON, and the fabric's files.
-    @reports: pytest's report of each phase of the test; @since: output of programs that ended before is omitted; @run:
-    the name of the session, whose index lists it.
+    @reports: pytest's report of each phase of the test; @replay: the command that repeats it in @root, its rootdir;
+    @since: output of programs that ended before is omitted; @run: the name of the session, whose index lists it.
     """
     data = collect(fabric)
     folder.mkdir(parents=True, exist_ok=True)
@@ -311,7 +318,8 @@ def write(
     failures = {when: r.longreprtext for when, r in reports.items() if r.failed}
     (folder / "report.html").write_text(page(data, title, passed, replay, captures=captures, failures=failures))
     (folder / "timeline.json").write_text(json.dumps(data["timeline"]))
-    (folder / "replay.sh").write_text(f"#!/bin/sh\n{replay}\n")
+    (folder / "replay.sh").write_text(REPLAY.format(root=shlex.quote(str(root)), replay=replay))
+    (folder / "replay.sh").chmod(0o755)
     result = {
         "test": title,
         "run": run,

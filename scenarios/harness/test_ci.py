@@ -62,7 +62,7 @@ def users_tests(folder, programs, env, *args, text=USER_TEST):
 def check_report(out, folder):
     assert "1 passed" in out and "2 failed" in out, out
     assert "never fired: fault 1: h5 drop opcode=rc nth=20" in out
-    assert re.search(r"again: pytest '.*test_that_fails' --muslin-seed=1", out)
+    assert re.search(r"again: pytest .*test_that_fails --muslin-seed=1", out)
     assert 'failures="2"' in (folder / "junit.xml").read_text()
     kept = next((folder / "kept").glob("*that_fails"))
     assert {"report.html", "timeline.json", "replay.sh"} <= {p.name for p in kept.iterdir()}

@@ -324,6 +324,54 @@ def test_artifacts_by_node_id(users):
     assert all(k.parent.stat().st_mode & 0o755 == 0o755 for k in kept)
 
 
+def test_artifacts_repeat_their_test(users, muslin_programs):
+    """From any directory: replay.sh changes to pytest's rootdir, or to that of another machine."""
+    _, folder = users
+    env = prepare(muslin_programs, folder, TESTS)[1]
+    (folder / "bin").mkdir()
+    (folder / "bin/pytest").write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest -p no:cacheprovider "$@"\n')
+    (folder / "bin/pytest").chmod(0o755)
+    env |= {"PATH": f"{folder}/bin:{env['PATH']}", "MUSLIN_BUILD": "installed"}
+    replay = next(folder.glob("kept/*ib.1*/replay.sh"))
+    for args in [], [str(folder)]:
+        r = subprocess.run([str(replay), *args], cwd="/", env=env, capture_output=True, text=True, timeout=LIMIT)
+        assert r.returncode == 1 and "AssertionError: ib/1" in r.stdout and "1 failed" in r.stdout, r.stdout + r.stderr
+    r = subprocess.run([str(replay), "/nonexistent"], cwd="/", env=env, capture_output=True, text=True, timeout=LIMIT)
+    assert r.returncode and "/nonexistent" in r.stderr and not r.stdout, r.stdout + r.stderr
+
+
+def test_artifacts_that_cannot_be_written(muslin_programs, tmp_path):
+    (tmp_path / "file").write_text("")
+    text = 'def test_fails(fabric):\n    assert False\n\n\ndef test_passes(fabric):\n    pass\n'
+    out = run_pytest(muslin_programs, tmp_path, text, "--muslin-artifacts=file", "--muslin-report=file/pages")
+    assert "1 failed" in out and "1 passed" in out, out
+    said = out[out.index("artefacts that could not be written") :]
+    assert re.search(r"artefacts are incomplete: .*Not a directory: .*: .*::test_fails\b", said), out
+    assert re.search(r"artefacts are incomplete: .*Not a directory: .*: .*::test_passes\b", said), out
+
+
+def test_a_guests_options_are_repeated(muslin_programs, tmp_path):
+    """Another model or kernel is another test."""
+    options = "--muslin-model=connectx", "--muslin-kernel=6.1 x"
+    out = run_pytest(muslin_programs, tmp_path, "def test_fails(fabric):\n    assert False\n", *options)
+    again = "again: pytest test_users.py::test_fails --muslin-seed=1 --muslin-kernel='6.1 x' --muslin-model=connectx\n"
+    assert again in out
+
+
+def test_a_trace_without_tshark(muslin_programs, tmp_path):
+    """One line says what is missing, instead of a hundred of Python's subprocess."""
+    text = """
+def test_trace(fabric, monkeypatch):
+    with fabric.trace("h1") as trace:
+        pass
+    monkeypatch.setenv("PATH", "/nonexistent")
+    trace.packets()
+"""
+    out = run_pytest(muslin_programs, tmp_path, text)
+    assert re.search(r"FabricError: there is no tshark, .*: install Debian's package tshark$", out, re.M), out
+    assert "subprocess" not in out
+
+
 def test_index(users):
     """One page over all fabrics, failures first, with the failure; each test of the JUnit file names its page."""
     _, folder = users

@@ -32,7 +32,7 @@ def page(fabric, tmp_path):
     fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")))
     fabric.command("link", "h8:1", "down")
     wait_until(lambda: fabric.port("h8")["state"] == "Down", 10, "h8's port")
-    return report.write(fabric, tmp_path, "a <test>", {"call": report.PASSED}, "pytest again")
+    return report.write(fabric, tmp_path, "a <test>", {"call": report.PASSED}, "pytest again", root=tmp_path)
 
 
 def test_the_page_in_a_browser(page):
