@@ -5,8 +5,8 @@ ifeq ($(origin SAN),undefined)
 SAN := $(if $(filter %-san,$(O)),1,0)
 endif
 O ?= build$(if $(filter 1,$(SAN)),-san)
-# One name for a folder: the compiler's dependency files contain it.
-override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
+# One name for a folder: the compiler's dependency files contain it. subst, since the path of the tree may have spaces.
+override O := $(subst $(CURDIR)/,,$(abspath $(O)))
 CC ?= gcc
 PYTHON ?= /usr/bin/python3
 prefix ?= /usr/local

@@ -92,7 +92,7 @@ san-scenarios:
 demo:
 	$(Q)ci/deps demo
 	$(Q)$(MAKE) -j$(JOBS) all
-	$(Q)PATH=$(abspath $O):$$PATH ci/demo
+	$(Q)PATH='$(abspath $O)':$$PATH ci/demo
 	$(Q)if ci/deps vm; then echo; echo "The same with guests' kernels:"; ci/demo-guests $O; \
 	else echo "Without QEMU the guests' half is left out."; fi
 

@@ -9,8 +9,8 @@ $O/muslin: $O/emu/cli/muslin_main.o $O/emu/cli.a $O/emu/ctl.a $O/emu/lib.a
 
 PROGRAMS += $O/muslin-rsh
 $O/muslin-rsh: emu/cli/muslin-rsh
-	$(Q)ln -sf $(abspath $<) $@
+	$(Q)mkdir -p $O && ln -sf '$(abspath $<)' $@
 
 PROGRAMS += $O/muslin-vm
 $O/muslin-vm: emu/guest/muslin-vm
-	$(Q)ln -sf $(abspath $<) $@
+	$(Q)mkdir -p $O && ln -sf '$(abspath $<)' $@

@@ -63,6 +63,35 @@ def test_install_leaves_folders_as_they_are(request, folder):
     assert [p.stat().st_ctime_ns for p in above] == before
 
 
+def copy_sources(folder, *names):
+    for file in output("git", "-C", TREE, "ls-files", "-z", *names).split("\0")[:-1]:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / file, folder / file)
+
+
+def test_a_tree_in_a_path_with_spaces(folder):
+    """Its make has the same targets and names of objects as in any other directory."""
+    tree = folder / "two words"
+    copy_sources(tree, "Makefile", "ci", "emu", "fabric", "harness", "rxe", "siw", "sm")
+    planned = output("make", "-n", "-C", tree, "all")
+    assert " -o build/muslind " in planned and " -o build/emu/lib/loop.o emu/lib/loop.c" in planned
+    output("make", "-C", tree, "build/muslin-rsh", "build/muslin-vm")
+    assert (tree / "build/muslin-rsh").resolve() == tree / "emu/cli/muslin-rsh"
+    assert (tree / "build/muslin-vm").resolve() == tree / "emu/guest/muslin-vm"
+
+
+def test_install_from_a_tree_that_others_cannot_read(request, folder):
+    """As one that was unpacked with umask 077: others can read what was installed, and execute the same files."""
+    tree, dest = folder / "tree", folder / "two words"
+    copy_sources(tree, "ci", "emu/abi", "emu/cli", "emu/guest", "man")
+    output("chmod", "-R", "go-rwx", tree)
+    output(tree / "ci/install", "install", build(request), dest, "/usr", "/usr/lib")
+    for path in dest.rglob("*"):
+        mode = path.lstat().st_mode
+        rights = 0o5 if path.is_dir() or mode & 0o100 else 0o4
+        assert path.is_symlink() or mode & 0o77 == rights << 3 | rights, (path, oct(mode))
+
+
 @pytest.fixture(scope="module")
 def wheel(request):
     """It compiles nothing that the build folder has, and nothing of sanitizers goes into it."""
@@ -144,10 +173,7 @@ def test_example_with_a_wheel(venv, folder):
 def test_pip_leaves_the_source_as_it_was(folder):
     """`pip install .` builds in a temporary folder: neither metadata nor a folder build/ appears beside the source."""
     source, out = folder / "source", folder / "out"
-    names = "pyproject.toml", "README.md", "LICENSES", "harness", "ci"
-    for file in output("git", "-C", TREE, "ls-files", *names).split():
-        (source / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(TREE / file, source / file)
+    copy_sources(source, "pyproject.toml", "README.md", "LICENSES", "harness", "ci")
     before = sorted(source.rglob("*"))
     options = ["-q", "--no-build-isolation", "--no-deps", "--no-index", "-w", out]
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)}
