@@ -547,7 +547,7 @@ static bool range_keep(uintptr_t start, size_t len, int advice, int *result)
 int madvise(void *addr, size_t len, int advice)
 {
 	uintptr_t start = (uintptr_t)addr;
-	int result;
+	int result = 0;
 
 	if (nfiles && advice == MADV_FREE)
 		advice = MADV_DONTNEED;
