@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "emu/lib/spec.h"
+#include "emu/wire/ip.h"
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
@@ -198,14 +199,34 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	return node;
 }
 
-/* Of two nodes with the same description, the second one gets its id as name. */
+static bool is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+int fabric_build_name_check(struct fabric_build *b, const char *name, bool host)
+{
+	if (strlen(name) >= FABRIC_NAME_MAX)
+		return fabric_build_error(b, "the name \"%.60s...\" has more than %d characters", name,
+					  FABRIC_NAME_MAX - 1);
+	if (host && (is_dots(name) || strchr(name, '/')))
+		return fabric_build_error(
+			b,
+			"\"%.60s\": a host has a directory of its name, which has no \"/\" and is not \".\" or \"..\"",
+			name);
+	return 0;
+}
+
+/* Of two nodes with the same description, the second one gets its id as name; a host that cannot have its name, too. */
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name)
 {
 	struct fabric_topology_node *n = &b->t->nodes[node];
 
 	if (!name || !*name)
 		return fabric_build_error(b, "a node without a name");
-	if (fabric_build_find_name(b, name) >= 0) {
+	if (!n->id && fabric_build_name_check(b, name, n->ip != NULL))
+		return -EINVAL;
+	if (fabric_build_find_name(b, name) >= 0 || (n->ip && is_dots(name))) {
 		if (!n->id || fabric_build_find_name(b, n->id) >= 0)
 			return fabric_build_error(b, "the name \"%.60s\" is taken (line %u)", name,
 						  b->t->nodes[fabric_build_find_name(b, name)].line);
@@ -398,9 +419,10 @@ static bool parse_addr(const char *word, int af, void *addr, u8 *plen, u8 dflt)
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 {
 	char name[FABRIC_NAME_MAX + 8], word[80], *colon;
+	bool v4_given = false, v6_given = false;
 	struct fabric_ip *ip;
+	struct ip_addr a;
 	u64 port = 1;
-	bool any = false;
 	__be32 v4;
 	s64 n;
 
@@ -420,17 +442,26 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 		return fabric_build_error(b, "\"%.60s\" has ports 1 to %u", name, b->t->nodes[n].nports);
 	ip = &b->t->nodes[n].ip[port];
 	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
-		any = true;
+		bool *given = &v4_given;
+
 		if (parse_addr(word, AF_INET, &v4, &ip->v4_len, 8)) {
+			a = ip_addr_v4(be32_to_cpu(v4));
 			ip->v4 = be32_to_cpu(v4);
 			ip->v4_line = b->line;
-		} else if (parse_addr(word, AF_INET6, ip->v6, &ip->v6_len, 64)) {
+		} else if (parse_addr(word, AF_INET6, a.raw, &ip->v6_len, 64)) {
+			given = &v6_given;
+			memcpy(ip->v6, a.raw, sizeof(ip->v6));
 			ip->v6_line = b->line;
 		} else {
 			return fabric_build_error(b, "\"%.60s\" is not an IP address", word);
 		}
+		if (!ip_addr_is_host(&a))
+			return fabric_build_error(b, "\"%.60s\" is not an address of one host on a network", word);
+		if (*given)
+			return fabric_build_error(b, "\"%.60s\": a port has one IPv4 and one IPv6 address", word);
+		*given = true;
 	}
-	return any ? 0 : fabric_build_error(b, "ip needs an address");
+	return v4_given || v6_given ? 0 : fabric_build_error(b, "ip needs an address");
 }
 
 /* An option of a RoCE port. 1: valid, 0: another option. */

@@ -51,6 +51,8 @@ struct fabric_line {
 int fabric_build_error(struct fabric_build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Adds a node; one of @name and @id may be NULL. Returns its number, or negative (reported). */
 s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nports);
+/* Whether a node of the short form, or a @host, may have this name. 0, or negative (reported). */
+int fabric_build_name_check(struct fabric_build *b, const char *name, bool host);
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name);
 int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid);
 int fabric_build_port_guid(struct fabric_build *b, u32 node, u8 port, u64 guid);
@@ -89,6 +91,8 @@ s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char
 /* topology_ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
 int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
 int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
+/* Checks the whole: loops of cables, and MAC addresses. 0, or negative (reported). */
+int fabric_build_ether_check(struct fabric_build *b);
 /* topology_trunk.c: the words after "trunk": NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE] [tls on|off]. */
 int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l);
 /*

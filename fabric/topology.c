@@ -42,6 +42,7 @@ static int topology_complete(struct fabric_build *b)
 			snprintf(n->desc, sizeof(n->desc), "%s", n->name);
 	}
 	err = fabric_build_shards(b);
+	err = err ? err : fabric_build_ether_check(b);
 	return err ? err : fabric_build_addresses(b);
 }
 

@@ -135,11 +135,6 @@ static int add_bound(struct addresses *as, const struct fabric_topology_node *n)
 	return err;
 }
 
-static u16 link_vlan(const struct eth_link_config *c)
-{
-	return c->vlan ? c->vlan : 1;
-}
-
 static int add_stations(struct addresses *as, const struct fabric_topology *t)
 {
 	const struct fabric_ether *e = t->ether;
@@ -152,21 +147,11 @@ static int add_stations(struct addresses *as, const struct fabric_topology *t)
 
 		for (k = 0; !err && k < s->naddr; k++) {
 			a.ip = s->addr[k];
-			a.vlan = s->vlan[k] ? s->vlan[k] : link_vlan(&s->link);
+			a.vlan = s->vlan[k] ? s->vlan[k] : fabric_ether_vlan(&s->link);
 			err = address_add(as, &a);
 		}
 	}
 	return err;
-}
-
-static bool cable_carries(const struct eth_link_config *c, u16 vlan)
-{
-	u32 i;
-
-	for (i = 0; i < c->ntrunk; i++)
-		if (c->trunk[i] == vlan)
-			return true;
-	return c->all || vlan == link_vlan(c);
 }
 
 /* Whether cables connect the switches @from and @to in @vlan. */
@@ -182,7 +167,7 @@ static bool switches_connected(const struct fabric_ether *e, u32 from, u32 to, u
 		for (i = 0; i < e->ncables; i++) {
 			const struct fabric_ether_cable *c = &e->cable[i];
 
-			if (reached[c->a] == reached[c->b] || !cable_carries(&c->link, vlan))
+			if (reached[c->a] == reached[c->b] || !fabric_ether_carries(&c->link, vlan))
 				continue;
 			more = reached[c->a] = reached[c->b] = true;
 		}

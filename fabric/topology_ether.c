@@ -3,6 +3,8 @@
 #include "fabric/topology_ether.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
 
 #include "emu/lib/spec.h"
@@ -116,7 +118,7 @@ static bool parse_addr(struct fabric_ether_station *s, char *text)
 		s->addr[n] = ip_addr_v4(ntohl(v4.s_addr));
 	else if (inet_pton(AF_INET6, text, s->addr[n].raw) != 1 || ip_addr_is_v4(&s->addr[n]))
 		return false;
-	if (len > 32 && ip_addr_is_v4(&s->addr[n]))
+	if ((len > 32 && ip_addr_is_v4(&s->addr[n])) || !ip_addr_is_host(&s->addr[n]))
 		return false;
 	s->len[n] = (u8)(len ? len : ip_addr_is_v4(&s->addr[n]) ? 24 : 64);
 	s->vlan[n] = (u16)vlan;
@@ -180,6 +182,27 @@ static int topology_ether_option(const struct words *w, const char *word, char *
 	return 0;
 }
 
+/* What the value of an option is, for messages. */
+static const char *option_values(const char *word)
+{
+	static const char *const values[][2] = {
+		{ "rate", "bit/s such as 100M or 2.5G, from 10k to 10000G" },
+		{ "queue", "bytes such as 64k or 1m, up to 1024m" },
+		{ "ecn", "bytes such as 64k or 1m, up to 1024m" },
+		{ "pfc", "priorities from 0 to 7, with commas" },
+		{ "trunk", "up to 32 VLANs from 1 to 4094, with commas, or all" },
+		{ "mtu", "bytes from 576 to 65000" },
+		{ "vlan", "from 1 to 4094" },
+		{ "age", "seconds from 1 to 1000000" },
+		{ "mac", "the address of one station, such as 02:00:00:00:00:01" },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(values) && strcmp(values[i][0], word) != 0;)
+		i++;
+	return i < ARRAY_SIZE(values) ? values[i][1] : "another one";
+}
+
 static int read_options(struct fabric_build *b, struct fabric_line *l, const struct words *w)
 {
 	char word[80], val[160];
@@ -204,7 +227,8 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 		snprintf(val, sizeof(val), "?");
 		got = fabric_line_word(l, val, sizeof(val)) ? topology_ether_option(w, word, val) : 0;
 		if (got < 0)
-			return fabric_build_error(b, "%s: \"%.60s\" is not a valid value", word, val);
+			return fabric_build_error(b, "%s: \"%.60s\" is not a valid value; expected %s", word, val,
+						  option_values(word));
 		if (!got)
 			return fabric_build_error(b, "\"%.60s\" is not known here, or needs a value", word);
 	}
@@ -236,6 +260,9 @@ static int add_cable(struct fabric_build *b, u32 x, u32 y, struct fabric_line *l
 
 	if (!c)
 		return fabric_build_error(b, "out of memory");
+	if (x == y)
+		return fabric_build_error(b, "a cable from \"%.60s\" to itself", e->sw[x].name);
+	c->line = b->line;
 	c->a = x;
 	c->b = y;
 	c->link = e->sw[x].link;
@@ -246,7 +273,7 @@ static int add_cable(struct fabric_build *b, u32 x, u32 y, struct fabric_line *l
 /* ethernet NAME [OPTION...], or ethernet NAME NAME [OPTION...] for a cable. */
 int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l)
 {
-	char name[FABRIC_NAME_MAX], other[FABRIC_NAME_MAX];
+	char name[FABRIC_NAME_MAX + 8], other[FABRIC_NAME_MAX + 8] = "";
 	struct fabric_ether *e = ether_of(b);
 	struct fabric_ether_switch *sw;
 	struct fabric_line rest;
@@ -262,14 +289,21 @@ int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l)
 	y = x >= 0 && fabric_line_word(&rest, other, sizeof(other)) ? find_switch(e, other) : -1;
 	if (y >= 0)
 		return add_cable(b, (u32)x, (u32)y, &rest);
+	if (x >= 0 && *other && *other != '#')
+		return fabric_build_error(b,
+					  "Ethernet switch \"%.60s\" exists already, and \"%.60s\", for a cable, is "
+					  "none of the lines above",
+					  name, other);
 	if (x >= 0)
 		return fabric_build_error(b, "Ethernet switch \"%.60s\" exists already", name);
+	if (fabric_build_name_check(b, name, false))
+		return -EINVAL;
 	if (fabric_build_find_name(b, name) >= 0)
 		return fabric_build_error(b, "node \"%.60s\" exists already", name);
 	sw = e->nsw < SWITCHES_MAX ? fabric_build_append(&e->sw, &e->nsw, sizeof(*sw)) : NULL;
 	if (!sw)
 		return fabric_build_error(b, "too many Ethernet switches");
-	snprintf(sw->name, sizeof(sw->name), "%s", name);
+	snprintf(sw->name, sizeof(sw->name), "%.*s", (int)sizeof(sw->name) - 1, name);
 	w.link = &sw->link;
 	w.age_ns = &sw->age_ns;
 	return read_options(b, l, &w);
@@ -324,7 +358,7 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 	struct fabric_ether *e = ether_of(b);
 	struct fabric_ether_station *s = e ? fabric_build_append(&e->station, &e->nstations, sizeof(*s)) : NULL;
 	struct words w = { .link = s ? &s->link : NULL, .station = s };
-	char sw[FABRIC_NAME_MAX] = "";
+	char sw[FABRIC_NAME_MAX + 8] = "", device[IF_NAMESIZE + 1] = "";
 	s64 at;
 	int err;
 
@@ -335,14 +369,19 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 	at = fabric_line_word(l, sw, sizeof(sw)) ? find_switch(e, sw) : -1;
 	if (at < 0)
 		return fabric_build_error(b, "\"%.60s\" is not an Ethernet switch of the lines above", sw);
+	if (fabric_build_name_check(b, name, s->kind != FABRIC_ETHER_TAP))
+		return -EINVAL;
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->sw = (u32)at;
 	s->line = b->line;
 	s->link = e->sw[at].link;
 	wire_store(s->mac, 3, 0x026d75); /* locally administered */
 	wire_store(s->mac + 3, 3, e->nstations);
-	if (s->kind == FABRIC_ETHER_TAP && !fabric_line_word(l, s->device, sizeof(s->device)))
-		return fabric_build_error(b, "tap needs the name of an interface");
+	if (s->kind == FABRIC_ETHER_TAP &&
+	    (!fabric_line_word(l, device, sizeof(device)) || strlen(device) >= IF_NAMESIZE))
+		return fabric_build_error(b, "tap needs the name of an interface, of up to %d characters",
+					  IF_NAMESIZE - 1);
+	memcpy(s->device, device, sizeof(s->device));
 	err = read_options(b, l, &w);
 	err = err ? err : station_node(b, s, kind, sw);
 	if (err)
@@ -351,4 +390,105 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 		return fabric_build_error(b, "a RoCE host needs an address: ip ADDRESS");
 	node_addresses(b, s);
 	return 0;
+}
+
+u16 fabric_ether_vlan(const struct eth_link_config *c)
+{
+	return c->vlan ? c->vlan : 1;
+}
+
+bool fabric_ether_carries(const struct eth_link_config *c, u16 vlan)
+{
+	u32 i;
+
+	for (i = 0; i < c->ntrunk; i++)
+		if (c->trunk[i] == vlan)
+			return true;
+	return c->all || vlan == fabric_ether_vlan(c);
+}
+
+/* Marks the VLANs that @c names. */
+static void link_vlans(const struct eth_link_config *c, bool *named)
+{
+	u32 i;
+
+	named[fabric_ether_vlan(c)] = true;
+	for (i = 0; i < c->ntrunk; i++)
+		named[c->trunk[i]] = true;
+}
+
+static u32 root_of(u32 *root, u32 sw)
+{
+	while (root[sw] != sw)
+		sw = root[sw] = root[root[sw]];
+	return sw;
+}
+
+/* A cable that closes a loop of @vlan, in which a broadcast would circulate for ever. NULL: none. */
+static const struct fabric_ether_cable *find_loop(const struct fabric_ether *e, u16 vlan, u32 *root)
+{
+	u32 i, x, y;
+
+	for (i = 0; i < e->nsw; i++)
+		root[i] = i;
+	for (i = 0; i < e->ncables; i++) {
+		if (!fabric_ether_carries(&e->cable[i].link, vlan))
+			continue;
+		x = root_of(root, e->cable[i].a);
+		y = root_of(root, e->cable[i].b);
+		if (x == y)
+			return &e->cable[i];
+		root[x] = y;
+	}
+	return NULL;
+}
+
+/* Loops: of each VLAN that a line names, and of one of the others, which are all alike. */
+static int check_loops(struct fabric_build *b)
+{
+	const struct fabric_ether *e = b->t->ether;
+	u32 *root = calloc(e->nsw + 1, sizeof(*root)), i;
+	const struct fabric_ether_cable *c = NULL;
+	bool named[ETH_VLANS] = { [0] = true }, other = true;
+
+	if (!root)
+		return fabric_build_error(b, "out of memory");
+	for (i = 0; i < e->ncables; i++)
+		link_vlans(&e->cable[i].link, named);
+	for (i = 1; !c && i < ETH_VLANS; i++) {
+		if (!named[i] && !other)
+			continue;
+		other &= named[i];
+		c = find_loop(e, (u16)i, root);
+	}
+	free(root);
+	if (!c)
+		return 0;
+	b->line = c->line;
+	return fabric_build_error(b, "this cable closes a loop in VLAN %u: the switches have no spanning tree", i - 1);
+}
+
+static int check_macs(struct fabric_build *b)
+{
+	const struct fabric_ether *e = b->t->ether;
+	u32 i, k;
+
+	for (i = 1; i < e->nstations; i++) {
+		for (k = 0; k < i; k++) {
+			if (e->station[i].kind == FABRIC_ETHER_TAP || e->station[k].kind == FABRIC_ETHER_TAP ||
+			    memcmp(e->station[i].mac, e->station[k].mac, ETHER_ALEN) != 0)
+				continue;
+			b->line = e->station[i].line;
+			return fabric_build_error(b, "the MAC address of %.60s is that of %.60s (line %u)",
+						  e->station[i].name, e->station[k].name, e->station[k].line);
+		}
+	}
+	return 0;
+}
+
+int fabric_build_ether_check(struct fabric_build *b)
+{
+	int err = b->t->ether ? check_loops(b) : 0;
+
+	return err || !b->t->ether ? err : check_macs(b);
 }

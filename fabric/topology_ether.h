@@ -3,6 +3,8 @@
 #ifndef MUSLIN_FABRIC_TOPOLOGY_ETHER_H
 #define MUSLIN_FABRIC_TOPOLOGY_ETHER_H
 
+#include <net/if.h>
+
 #include "emu/wire/ip.h"
 #include "fabric/eth/eth.h"
 
@@ -16,6 +18,7 @@ struct fabric_ether_switch {
 
 struct fabric_ether_cable {
 	u32 a, b; /* switches */
+	u32 line;
 	struct eth_link_config link;
 };
 
@@ -30,7 +33,7 @@ struct fabric_ether_station {
 	u32 node, sw; /* node: ~0 for a TAP */
 	u32 line;
 	char name[ETH_NAME_MAX];
-	char device[16]; /* of a TAP */
+	char device[IF_NAMESIZE]; /* of a TAP */
 	struct eth_link_config link;
 	u8 mac[ETHER_ALEN];
 	struct ip_addr addr[FABRIC_ETHER_ADDRS];
@@ -48,5 +51,8 @@ struct fabric_ether {
 	struct fabric_ether_station *station;
 	u32 nsw, ncables, nstations;
 };
+
+u16 fabric_ether_vlan(const struct eth_link_config *c); /* of untagged frames */
+bool fabric_ether_carries(const struct eth_link_config *c, u16 vlan);
 
 #endif

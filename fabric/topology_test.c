@@ -63,6 +63,12 @@ static const struct {
 	  "host s ether b vlan 5 ip 10.9.0.1\n",
 	  2, 0 },
 	{ "leafs 1 hosts 1\nethernet a\nhost r ether a ip 10.0.0.1\nhost s roce 127.0.0.2\n", 4, 2 },
+	/* Two cables, of which no VLAN uses both. */
+	{ "ethernet a\nethernet b\nethernet a b trunk 5\nethernet a b vlan 2 trunk 6\nhost r ether a ip 10.9.0.1\n", 1,
+	  0 },
+	/* Descriptions of dumps that cannot name a host: its identifier does. */
+	{ "Switch 4 \"s\"\n[1] \"H-1\"[1]\n[2] \"H-2\"[1]\nCa 1 \"H-1\" # \"..\"\nCa 1 \"H-2\" # \".. mlx5_0\"\n", 3,
+	  4 },
 	/* One name of an interface on two machines. */
 	{ "host r roce eth0\nhost s roce eth0\nshard a nodes r\nshard b nodes s\n", 2, 0 },
 };
@@ -120,6 +126,9 @@ static void test_good(void)
 		fabric_topology_destroy(t);
 	}
 }
+
+#define LONG_63 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+#define STATION "ethernet a\nhost r ether a ip 10.9.0.1\nethernet b\nethernet c\n"
 
 static const struct {
 	const char *text, *err;
@@ -258,6 +267,35 @@ static const struct {
 	  "f:3: the interface lo of w2 is that of w1 (line 1)" },
 	{ "host r roce dcqcn eth0\nhost s roce dcqcn eth1\nhost t iwarp eth1\n",
 	  "f:3: the interface eth1 of t is that of s (line 2)" },
+	/* Names: of 63 characters at most; that of a host is a directory's. */
+	{ "switch " LONG_63 "x 4\n", "f:1: the name \"" },
+	{ "ethernet " LONG_63 "x\n", "f:1: the name \"" },
+	{ "leafs 1 hosts 1\nhost " LONG_63 "x ports 1\n", "f:2: the name \"" },
+	{ "leafs 1 hosts 1\nhost ../x ports 1\n", "f:2: \"../x\": a host has a directory" },
+	{ "leafs 1 hosts 1\nhost .. ports 1\n", "f:2: \"..\": a host has a directory" },
+	{ "host a/b roce 127.0.0.2\n", "f:1: \"a/b\": a host has a directory" },
+	{ "ethernet e\nhost a/b ether e ip 10.9.0.1\n", "f:2: \"a/b\": a host has a directory" },
+	/* Addresses of no host */
+	{ "leafs 1 hosts 1\nhost h1 ip 0.0.0.0\n", "f:2: \"0.0.0.0\" is not an address of one host" },
+	{ "leafs 1 hosts 1\nhost h1 ip 255.255.255.255\n", "f:2: \"255.255.255.255\" is not an address of one" },
+	{ "leafs 1 hosts 1\nhost h1 ip 224.0.0.1\n", "f:2: \"224.0.0.1\" is not an address of one" },
+	{ "leafs 1 hosts 1\nhost h1 ip 127.0.0.1/8\n", "f:2: \"127.0.0.1/8\" is not an address of one" },
+	{ "leafs 1 hosts 1\nhost h1 ip ::\n", "f:2: \"::\" is not an address of one" },
+	{ "leafs 1 hosts 1\nhost h1 ip ff02::1\n", "f:2: \"ff02::1\" is not an address of one" },
+	{ "leafs 1 hosts 1\nhost h1 ip 10.0.0.9 10.0.0.10\n", "f:2: \"10.0.0.10\": a port has one IPv4 and" },
+	{ "leafs 1 hosts 1\nhost h1 ip fd00::9 fd00::8\n", "f:2: \"fd00::8\": a port has one IPv4 and" },
+	{ "ethernet e\nhost a ether e ip 0.0.0.0\n", "f:2: \"0.0.0.0\" is not an address" },
+	/* Ethernet: cables, values, MAC addresses and interfaces */
+	{ "ethernet a\nethernet a b\n", "f:2: Ethernet switch \"a\" exists already, and \"b\", for a cable, is none" },
+	{ "ethernet a\nethernet a a\n", "f:2: a cable from \"a\" to itself" },
+	{ STATION "ethernet a b\n\nethernet a b\n", "f:7: this cable closes a loop in VLAN 1" },
+	{ STATION "ethernet a b trunk 5\nethernet b c trunk 5,6\nethernet c a vlan 2 trunk 5\n",
+	  "f:7: this cable closes a loop in VLAN 5" },
+	{ STATION "ethernet a b vlan 5\nethernet b a vlan 6\n", "f:6: this cable closes a loop in VLAN 1" },
+	{ "ethernet a mtu 100\n", "f:1: mtu: \"100\" is not a valid value; expected bytes from 576 to 65000" },
+	{ "ethernet a\nhost x ether a ip 10.9.0.1 mac 2:0:0:0:0:1\nhost y ether a ip 10.9.0.2 mac 2:0:0:0:0:1\n",
+	  "f:3: the MAC address of y is that of x (line 2)" },
+	{ "ethernet a\nhost t tap a sixteen-letters-\n", "f:2: tap needs the name of an interface, of up to 15" },
 };
 
 static void test_bad(void)

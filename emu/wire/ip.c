@@ -51,6 +51,12 @@ bool ip_addr_is_multicast(const struct ip_addr *a)
 	return ip_addr_is_v4(a) ? (a->raw[12] & 0xf0) == 0xe0 : a->raw[0] == 0xff;
 }
 
+bool ip_addr_is_host(const struct ip_addr *a)
+{
+	return !ip_addr_is_any(a) && !ip_addr_is_loopback(a) && !ip_addr_is_multicast(a) &&
+	       !(ip_addr_is_v4(a) && ip_addr_get_v4(a) == 0xffffffff);
+}
+
 bool ip_addr_is_link_local(const struct ip_addr *a)
 {
 	return a->raw[0] == 0xfe && (a->raw[1] & 0xc0) == 0x80;

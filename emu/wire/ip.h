@@ -56,6 +56,7 @@ static inline struct ip_addr ip_addr_of_gid(const struct wire_gid *gid)
 bool ip_addr_is_any(const struct ip_addr *a);      /* 0.0.0.0 or :: */
 bool ip_addr_is_loopback(const struct ip_addr *a); /* 127/8 or ::1 */
 bool ip_addr_is_multicast(const struct ip_addr *a);
+bool ip_addr_is_host(const struct ip_addr *a);       /* none of these three, and not 255.255.255.255 */
 bool ip_addr_is_link_local(const struct ip_addr *a); /* fe80::/10 */
 /* Compares the first @bits bits of the addresses, counted in the family of @a. */
 bool ip_addr_same_network(const struct ip_addr *a, const struct ip_addr *b, u32 bits);
