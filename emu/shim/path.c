@@ -11,16 +11,14 @@
 
 #include "emu/shim/shim.h"
 
-static const char
-	*const
-		prefixes[] = {
-			"/sys/class/infiniband", /* and infiniband_verbs, infiniband_mad, infiniband_cm */
-			"/sys/class/misc/rdma_cm", "/sys/devices/" UV_PCI_ROOT,
-			"/sys/bus/pci/devices", /* with the machine's functions */
-			"/sys/bus/pci/drivers",    "/sys/module/ib_",
-			"/sys/module/rdma_",       "/sys/module/iw_cm",
-			"/dev/infiniband",
-		};
+static const char *const prefixes[] = {
+	"/sys/class/infiniband", /* and infiniband_verbs, infiniband_mad, infiniband_cm */
+	"/sys/class/misc/rdma_cm", ("/sys/devices/" UV_PCI_ROOT),
+	"/sys/bus/pci/devices", /* with the machine's functions */
+	"/sys/bus/pci/drivers",    "/sys/module/ib_",
+	"/sys/module/rdma_",       "/sys/module/iw_cm",
+	"/dev/infiniband",
+};
 /* Network interfaces; a host without interfaces of its own has the machine's. */
 static const char *const net_prefixes[] = { "/sys/class/net", "/sys/devices/virtual/net" };
 
