@@ -149,7 +149,8 @@ json_t *daemon_guest_json(const struct host *h); /* parameters for QEMU */
 /* show.c: the fabric as JSON; @only: one node, or NULL. */
 json_t *daemon_show(struct daemon *d, const char *only, bool counters); /* @only: a node, also of Ethernet; NULL: all */
 json_t *daemon_show_ips(const struct fabric_node *n);
-json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port);
+/* Such as "10.0.0.1", with @lengths "10.0.0.1/8". */
+json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port, bool lengths);
 json_t *daemon_show_rates(struct daemon *d); /* [name, state, words out, in, packets out, in] of each port */
 json_t *daemon_show_status(struct daemon *d);
 /* The fabric in the format of ibnetdiscover. The caller frees the string; NULL if out of memory. */

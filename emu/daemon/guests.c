@@ -218,7 +218,7 @@ static json_t *port_ips(const struct host *h)
 	u8 i;
 
 	for (i = 1; h->vdev && !fabric_node_binding(h->node) && i <= h->uv.nports; i++)
-		json_array_append_new(ips, daemon_show_port_ips(h->node, i));
+		json_array_append_new(ips, daemon_show_port_ips(h->node, i, true));
 	return ips;
 }
 

@@ -59,7 +59,12 @@ static json_t *port_json(const struct fabric_port *p, bool counters)
 	return o;
 }
 
-json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port)
+static json_t *ip_json(const char *text, u8 len, bool lengths)
+{
+	return lengths ? json_sprintf("%s/%u", text, len) : json_string(text);
+}
+
+json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port, bool lengths)
 {
 	static const u8 none[16];
 	const struct fabric_ip *ip = fabric_ca_ip(n, port);
@@ -71,9 +76,9 @@ json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port)
 		return ips;
 	v4.s_addr = htonl(ip->v4);
 	if (ip->v4 && inet_ntop(AF_INET, &v4, text, sizeof(text)))
-		json_array_append_new(ips, json_string(text));
+		json_array_append_new(ips, ip_json(text, ip->v4_len, lengths));
 	if (memcmp(ip->v6, none, sizeof(none)) && inet_ntop(AF_INET6, ip->v6, text, sizeof(text)))
-		json_array_append_new(ips, json_string(text));
+		json_array_append_new(ips, ip_json(text, ip->v6_len, lengths));
 	return ips;
 }
 
@@ -83,7 +88,7 @@ json_t *daemon_show_ips(const struct fabric_node *n)
 	u32 i;
 
 	for (i = 1; i <= fabric_node_ports(n); i++) {
-		some = daemon_show_port_ips(n, i);
+		some = daemon_show_port_ips(n, i, false);
 		json_array_extend(ips, some);
 		json_decref(some);
 	}

@@ -150,7 +150,7 @@ def test_boot_loader_kernel_and_seed_of_the_image(shared_fabric, image):
     assert (shared / "copy").read_bytes() == given.read_bytes() and said.endswith("told\n"), said
     assert "ACCESS_REG" not in said, said  # a register that mlx5 writes and the device rejects
     assert "CA type: MT4115" in text and re.search(rf"Base lid: {shared_fabric.port('h1')['lid']}\b", text), text
-    assert "inet 10.0.0.1/24" in text and "h1\nwritten\n" in text and text.endswith("/mlx5_core\n"), text
+    assert "inet 10.0.0.1/8" in text and "h1\nwritten\n" in text and text.endswith("/mlx5_core\n"), text
     head, user = (shared / "user-data").read_text().split("\n", 1)
     meta = json.loads((shared / "meta-data").read_text())
     assert head == "#cloud-config" and json.loads(user)["disable_root"] is False

@@ -46,6 +46,8 @@ def test_address_and_mtu(shared_fabric, guests):
     for vm, host in zip(guests, ("h1", "h5"), strict=True):
         assert hardware_address(vm)[4:] == gid_of(shared_fabric, host)
         assert vm.run("cat /sys/class/net/ib0/mtu /sys/class/net/ib0/mode").split() == ["2044", "datagram"]
+        for net in f"10.0.0.{host[1]}/8", f"fd00::{host[1]}/64":  # as programs of host mode see them
+            assert net in vm.run("ip -br addr show ib0").split() and net in shared_fabric.run(host, "ip", "-br", "addr")
 
 
 def test_broadcast_group(shared_fabric, guests):

@@ -25,11 +25,6 @@ ib_names() { # of IPoIB interfaces, by port: a distribution may name them after 
 ib_up() { # INTERFACE NUMBER
 	# shellcheck disable=SC2013 # words of one line
 	for ip in $(cat $conf/ips"$2"/raw 2>/dev/null); do
-		case $ip in
-		*/*) ;;
-		*:*) ip=$ip/64 ;;
-		*) ip=$ip/24 ;;
-		esac
 		ip addr replace "$ip" dev "$1"
 	done
 	ip link set "$1" up
