@@ -52,6 +52,9 @@ def test_cp(shared_fabric, folder):
     shared_fabric.command("cp", given, back, status=2)
     shared_fabric.command("cp", given, "h1:/tmp/again")  # after those that failed
     guest.run("cmp /tmp/given /tmp/again")
+    given.write_text("#!/bin/sh\necho the service\n")
+    shared_fabric.command("cp", given, "h1:/usr/local/bin/")
+    assert guest.run("given") == "the service\n"
     guest.stop()
 
 
