@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import kernel
-from packages import NATIVE, alone, cache_folder, cache_lock, digest, own, resolve, run, say, unpack
+from packages import NATIVE, alone, cache_folder, cache_lock, digest, fail, own, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
     iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat nvme-cli open-iscsi
@@ -194,10 +194,13 @@ def image(wanted, arch=NATIVE, stock=False, *, packages=(), modules=()):
     base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
     base = layer("base", base_name, make_base(debs, arch))
     depmod = [base / "busybox", "depmod"]
-    names = [*MODULES, *(m.replace("-", "_") for m in modules)]
+    wanted_modules = [m.replace("-", "_") for m in modules]
+    names = [*MODULES, *wanted_modules]
     release = [HERE / "kernel.py", version, *kernel.package(version)]
     kernel_name = digest(*release, *names, *CONNECTX)
     tree = layer("kernel", kernel_name, make_kernel(version, depmod, [*names, *CONNECTX]))
+    if wrong := kernel.unknown(tree / f"lib/modules/{version}", wanted_modules):
+        fail(f"--module {','.join(wrong)}: kernel {version} has no such module")
     driver_name = "" if stock else digest(*release, *(x for p in kernel.driver_sources() for x in (p.name, p)))
     driver = layer("driver", driver_name, make_driver(version)) if driver_name else None
     names += CONNECTX if stock else []

@@ -310,6 +310,13 @@ def prune(root, version, names, depmod):
     run([*depmod, "-b", root, version])
 
 
+def unknown(base, names):
+    """Of @names, those that the kernel has neither as modules nor built in."""
+    lines = "".join((base / f"modules.{what}").read_text() for what in ("dep", "builtin")).splitlines()
+    known = {pathlib.Path(line.partition(":")[0]).name.split(".")[0].replace("-", "_") for line in lines}
+    return [n for n in names if n not in known]
+
+
 def copy_modules(source, target, names):
     """Of what prune() has left in @source: the modules @names, what they need, and the lists of those built in."""
     lists = [p.name for p in source.glob("modules.[bo]*")]
