@@ -217,7 +217,7 @@ static char *query_value(char *target, const char *key)
 static void http_answer(int conn)
 {
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
-	char request[2048], target[1024] = "", err[1024] = "not found", *body = NULL;
+	char request[2048], method[8] = "", target[1024] = "", err[1024] = "not found", *body = NULL;
 	int status = -ENOENT;
 	size_t len, sent = 0;
 	ssize_t n;
@@ -230,20 +230,24 @@ static void http_answer(int conn)
 	out = open_memstream(&body, &len);
 	if (!out)
 		return;
-	if (sscanf(request, "GET %1023[^ \r\n]", target) != 1)
-		target[0] = 0;
-	if (!strncmp(target, "/metrics", 8))
+	sscanf(request, "%7[A-Z] %1023[^ \r\n]", method, target);
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		status = -EOPNOTSUPP;
+	else if (!strncmp(target, "/metrics", 8))
 		status = metrics_print(out, query_value(target, "node"), err, sizeof(err));
 	else if (!strncmp(target, "/health", 7))
 		status = metrics_health(out, err, sizeof(err));
 	if (status && status != -EAGAIN)
-		fprintf(out, "%s\n", err);
+		fprintf(out, "%s\n", status == -EOPNOTSUPP ? "the methods are GET and HEAD" : err);
 	fclose(out);
 	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
-		!status             ? "200 OK"
-		: status == -ENOENT ? "404 Not Found"
-				    : "503 Service Unavailable",
+		!status                 ? "200 OK"
+		: status == -ENOENT     ? "404 Not Found"
+		: status == -EOPNOTSUPP ? "405 Method Not Allowed\r\nAllow: GET, HEAD"
+					: "503 Service Unavailable",
 		len);
+	if (!strcmp(method, "HEAD"))
+		len = 0;
 	while (sent < len && (n = send(conn, body + sent, len - sent, MSG_NOSIGNAL)) > 0)
 		sent += (size_t)n;
 	free(body);

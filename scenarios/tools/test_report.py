@@ -2,6 +2,7 @@
 """The page about a run, the drawing, rates and metrics; and a killed harness leaves no processes."""
 
 import functools
+import http.client
 import json
 import os
 import pathlib
@@ -108,6 +109,13 @@ def test_metrics_for_prometheus(shared_fabric):
     assert "muslin_sm_up{" in text and re.search(r'^muslin_port_info\{.*node="h1",.*peer="leaf1",.*\} 1$', text, re.M)
     with socket.create_connection(("127.0.0.1", port)) as s:  # a probe that resets its connection
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    for method, status, length in ("GET", 200, 1), ("HEAD", 200, 0), ("POST", 405, 1):  # RFC 9110, 9.1: HEAD as GET
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection.request(method, "/metrics")
+        got = connection.getresponse()
+        assert got.status == status and bool(got.read()) == bool(length) and int(got.headers["Content-Length"])
+        assert status != 405 or got.headers["Allow"] == "GET, HEAD"
+        connection.close()
     page = f"http://127.0.0.1:{port}/metrics?node="
     for leaf1 in ("le%61f1", "%6Ceaf%31&also=h1", "leaf1&node=h1"):
         assert 'node="leaf1"' in urllib.request.urlopen(page + leaf1, timeout=5).read().decode()
