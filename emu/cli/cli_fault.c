@@ -357,6 +357,17 @@ static bool error_verb(int sock, const char *place, const char *rate, const char
 	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", text));
 }
 
+static bool console_knows(const char *word)
+{
+	static const char *const words[] = { "Link", "ReLink", "Unlink", "Clear", "Error" };
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcasecmp(word, words[i]))
+			return true;
+	return false;
+}
+
 static bool console_command(char *line)
 {
 	char *rest = line, *word = strtok_r(line, " \t\r\n", &rest), place[200];
@@ -366,6 +377,10 @@ static bool console_command(char *line)
 
 	if (!word || *word == '#' || *word == '!')
 		return true;
+	if (!console_knows(word)) {
+		printf("muslin: %s: unknown command; there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
+		return false;
+	}
 	if (!take_place(&rest, place, sizeof(place))) {
 		printf("muslin: %s: of which \"node\"[port]?\n", word);
 		return false;
@@ -381,10 +396,8 @@ static bool console_command(char *line)
 		ok = fault_call(sock,
 				json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place)) &&
 		     link_verb(sock, place, "up");
-	else if (!strcasecmp(word, "Error"))
-		ok = error_verb(sock, place, arg, attr);
 	else
-		printf("muslin: %s: unknown command; there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
+		ok = error_verb(sock, place, arg, attr);
 	close(sock);
 	return ok;
 }

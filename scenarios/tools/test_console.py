@@ -47,8 +47,8 @@ def test_errors_and_clear(fabric):
 
 def test_what_is_wrong_is_named(fabric):
     """Each invalid line is reported, the others are executed, and the exit status shows that there was one."""
-    lines = ['Unlink "h9"[1]', "Unlink h1[x]", "Unlik h1[1]", 'Unlink "h8', "Error h1[1] much", "Unlink h8[1]"]
+    lines = ['Unlink "h9"[1]', "Unlink h1[x]", "Unlik h1[1]", "help", 'Unlink "h8', "Error h1[1] much", "Unlink h8[1]"]
     out = console(fabric, *lines, status=1)
     assert 'no node "h9"' in out and "Unlik: unknown command; there are Link" in out
-    assert out.count('of which "node"[port]?') == 2
+    assert "help: unknown command; there are Link" in out and out.count('of which "node"[port]?') == 2
     assert "Error: expected a rate from 0 to 100" in out and down(fabric, "h8") == [1]
