@@ -45,7 +45,11 @@ def test_cp(shared_fabric, folder):
     assert guest.read("/tmp/given") == given.read_bytes() and guest.run("test -x /tmp/given") == ""
     shared_fabric.command("cp", "h1:/tmp/given", back)
     assert back.read_bytes() == given.read_bytes()
-    for path, reason in (("/nowhere/x", "nonexistent|cannot create|can't create"), ("/dev/full/", "")):
+    for path, reason in (
+        ("/nowhere/x", "^muslin: h1:/nowhere/x: can(no|')t create /nowhere/x.part: "),
+        ("/nowhere/", "^muslin: h1:/nowhere/: no such directory in the guest\n$"),
+        ("/dev/full/", "^muslin: h1:/dev/full/: no such directory in the guest\n$"),
+    ):
         assert re.search(reason, shared_fabric.command("cp", given, f"h1:{path}", status=1))
     assert "no such file" in shared_fabric.command("cp", "h1:/nowhere", back, status=1)
     assert "no guest runs on host h3" in shared_fabric.command("cp", given, "h3:/tmp/", status=1)

@@ -115,6 +115,7 @@ files() {
 		put)
 			[ -d "$path" ] && path=${path%/}/$name
 			if why=$(
+				[ "${path%/}" = "$path" ] || { echo "no such directory in the guest" && exit 1; }
 				{ dd bs=65536 count="$blocks" iflag=fullblock <&4 >"$path.part" &&
 					[ "$(stat -c %s "$path.part")" -ge "$size" ] && truncate -s "$size" "$path.part" &&
 					chmod "$mode" "$path.part" && mv -f "$path.part" "$path"; } 2>&1
@@ -122,7 +123,7 @@ files() {
 				echo "0 0" >&4
 			else
 				rm -f "$path.part"
-				echo "1 0 $(echo "$why" | grep -v records | head -n 1)" >&4
+				echo "1 0 $(echo "$why" | grep -v records | sed "s/^.*: line [0-9]*: //; q")" >&4
 				cat <&4 >/dev/null # the rest of it
 			fi
 			;;
