@@ -207,6 +207,10 @@ static const struct {
 	{ 0x90d, "MODIFY_RMP", cx_modify_rmp, CX_BYTES_modify_rmp_in, 8, INITIALIZED },
 	{ 0x90e, "DESTROY_RMP", cx_destroy_rmp, 8, 8, INITIALIZED },
 	{ 0x90f, "QUERY_RMP", cx_query_rmp, 8, CX_BYTES_query_rmp_out, INITIALIZED },
+	{ 0x939, "ALLOC_FLOW_COUNTER", cx_alloc_flow_counter, 16, 16, INITIALIZED },
+	{ 0x93a, "DEALLOC_FLOW_COUNTER", cx_dealloc_flow_counter, 16, 8, INITIALIZED },
+	{ 0x93b, "QUERY_FLOW_COUNTER", cx_query_flow_counter, CX_BYTES_query_flow_counter_in,
+	  CX_BYTES_query_flow_counter_out + CX_BYTES_traffic_counter, INITIALIZED },
 };
 
 /*

@@ -249,7 +249,7 @@ struct connectx {
 	u32 next_half;
 	struct cx_eq *eq[CX_EQS];
 	struct cx_event fatal_event, port_event[CX_PORT_EVENTS];
-	struct table qpns, uars, counter_sets;
+	struct table qpns, uars, counter_sets, flow_counters;
 	struct cx_qp *own[CX_OWN_QPNS];
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
@@ -343,6 +343,10 @@ void cx_counter_sets_destroy(struct connectx *d);
 bool cx_counter_set_exists(const struct connectx *d, u32 id); /* or it is 0: none */
 /* The set has the counters of the HCA's QP @qpn from now on. */
 void cx_counter_set_use(struct connectx *d, u32 id, u32 qpn);
+
+/* flow_counter.c */
+#define CX_FLOW_COUNTERS 255
+cx_command cx_alloc_flow_counter, cx_dealloc_flow_counter, cx_query_flow_counter;
 
 /* fault.c */
 enum cx_fate {

@@ -242,6 +242,7 @@ static void tables_init(struct connectx *d)
 	verbs_init(&d->verbs, &cx_verbs_ops, d->cfg.hca, 1, OBJECTS);
 	table_init(&d->qpns, 0, OBJECTS);
 	table_init(&d->counter_sets, 1, 255);
+	table_init(&d->flow_counters, 1, CX_FLOW_COUNTERS);
 }
 
 static void tables_fini(struct connectx *d)
@@ -249,6 +250,7 @@ static void tables_fini(struct connectx *d)
 	verbs_fini(&d->verbs);
 	cx_uars_fini(d);
 	cx_counter_sets_destroy(d);
+	table_fini(&d->flow_counters);
 	table_fini(&d->qpns);
 }
 

@@ -34,6 +34,11 @@
 	F(query_q_counter_out, rnr_nak_retry_err, 0x240, 32)               \
 	F(query_q_counter_out, packet_seq_err, 0x280, 32)                  \
 	F(query_q_counter_out, local_ack_timeout_err, 0x300, 32)           \
+	F(alloc_flow_counter_in, flow_counter_bulk, 0x78, 8)               \
+	F(alloc_flow_counter_out, flow_counter_id, 0x40, 32)               \
+	F(dealloc_flow_counter_in, flow_counter_id, 0x40, 32)              \
+	F(query_flow_counter_in, num_of_counters, 0xd0, 16)                \
+	F(query_flow_counter_in, flow_counter_id, 0xe0, 32)                \
 	F(query_adapter_out, query_adapter_struct, 0x80, 2048)             \
 	F(query_adapter_param_block, ieee_vendor_id, 0xc8, 24)             \
 	F(query_adapter_param_block, vsd_contd_psid, 0x780, 128)           \
@@ -347,6 +352,9 @@
 #define CX_SIZES(S)                         \
 	S(query_q_counter_in, 32)           \
 	S(query_q_counter_out, 256)         \
+	S(query_flow_counter_in, 32)        \
+	S(query_flow_counter_out, 16)       \
+	S(traffic_counter, 16)              \
 	S(query_adapter_out, 272)           \
 	S(create_eq_in, 272)                \
 	S(eqc, 64)                          \

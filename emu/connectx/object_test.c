@@ -190,6 +190,38 @@ static void counters(void)
 	    !driver_command_on(&d, 0x50a, qpn) && !driver_command_on(&d, 0x501, qpn));
 }
 
+/* Flow counters may be allocated, but count nothing: there are no flow tables. */
+static u8 flow_counter(u16 op, u32 bit, u32 id)
+{
+	memset(d.in, 0, sizeof(d.in));
+	wire_set(d.in, WIRE_FIELD(bit, 32), id);
+	return driver_command(&d, op, 0, 32, 32);
+}
+
+static void flow_counters(void)
+{
+	u32 query = CX_AT_query_flow_counter_in_flow_counter_id,
+	    dealloc = CX_AT_dealloc_flow_counter_in_flow_counter_id;
+	u32 id, n = 0;
+
+	row(110, "a flow counter", !driver_start(&d) && !flow_counter(0x939, query, 0));
+	id = (u32)cx_get(d.out, alloc_flow_counter_out, flow_counter_id);
+	row(111, "counts nothing",
+	    id && !flow_counter(0x93b, query, id) && !wire_load(d.out + 16, 8) && !wire_load(d.out + 24, 8));
+	cx_set(d.in, query_flow_counter_in, num_of_counters, 4);
+	row(112, "several are not queried at once", driver_command(&d, 0x93b, 0, 32, 80) == CX_BAD_PARAM);
+	row(113, "it is deallocated", !flow_counter(0x93a, dealloc, id));
+	row(114, "once", flow_counter(0x93a, dealloc, id) == CX_BAD_RES);
+	row(115, "and not queried again", flow_counter(0x93b, query, id) == CX_BAD_RES);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, alloc_flow_counter_in, flow_counter_bulk, 1);
+	row(116, "several are not allocated at once", driver_command(&d, 0x939, 0, 16, 16) == CX_BAD_PARAM);
+	while (!flow_counter(0x939, query, 0))
+		n++;
+	row(117, "there is a limit", n == CX_FLOW_COUNTERS && d.out[0] == CX_LIM);
+	row(118, "a driver that starts has none", !driver_start(&d) && flow_counter(0x93b, query, id) == CX_BAD_RES);
+}
+
 /* A number that no object has. */
 #define NO_OBJECT 0xfffff0
 
@@ -205,7 +237,7 @@ static void missing_objects(void)
 		{ 0x201, "QUERY_MKEY" },    { 0x303, "QUERY_EQ" },        { 0x402, "QUERY_CQ" },
 		{ 0x50b, "QUERY_QP" },      { 0x702, "QUERY_SRQ" },       { 0x703, "ARM_RQ" },
 		{ 0x403, "MODIFY_CQ" },     { 0x502, "RST2INIT_QP" },     { 0x50a, "2RST_QP" },
-		{ 0x806, "ATTACH_TO_MCG" }, { 0x807, "DETACH_FROM_MCG" },
+		{ 0x806, "ATTACH_TO_MCG" }, { 0x807, "DETACH_FROM_MCG" }, { 0x93a, "DEALLOC_FLOW_COUNTER" },
 	};
 	u32 i;
 
@@ -300,4 +332,5 @@ static void refused(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
-PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, event_queues, numbers, large_uars)
+PARTS(refused, missing_objects, missing_parts, in_use, uars, rights, counters, flow_counters, event_queues, numbers,
+      large_uars)

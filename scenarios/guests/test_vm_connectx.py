@@ -153,6 +153,16 @@ def test_counters_of_queue_pairs(shared_fabric, a):
     assert counted[0] >= 100 and counted == counted[:1] * 3
 
 
+def test_optional_counters(shared_fabric, a):
+    """They need flow tables, which the adapter does not have; a driver allocates a flow counter before it looks."""
+    counter = "link mlx5_0/1 optional-counters"
+    assert "cc_rx_ce_pkts" in a.run("rdma statistic mode supported")
+    assert "not supported" in a.run(f"rdma statistic set {counter} cc_rx_ce_pkts 2>&1", status=None)
+    assert counters(shared_fabric)["ALLOC_FLOW_COUNTER"] == counters(shared_fabric)["DEALLOC_FLOW_COUNTER"]
+    assert "cc_rx_ce_pkts" not in a.run("rdma statistic show link mlx5_0/1")
+    a.check()
+
+
 def test_a_cq_that_a_program_leaves(shared_fabric, a):
     """perftest leaves the CQ of its receives: rdma-core deallocates the UAR before the kernel destroys the CQ."""
     before, tool = counters(shared_fabric), f"ib_send_bw -n 100 -p {free_port()}"
