@@ -189,6 +189,8 @@ static const struct {
 	{ 0x707, "QUERY_XRC_SRQ", cx_query_xrc_srq, 8, CX_BYTES_query_xrc_srq_out, INITIALIZED },
 	{ 0x708, "ARM_XRC_SRQ", cx_arm_xrc_srq, 8, 8, INITIALIZED },
 	{ 0x762, "QUERY_HCA_VPORT_CONTEXT", cx_query_vport, 8, CX_BYTES_query_hca_vport_context_out, INITIALIZED },
+	/* Its counters are all 0: the capabilities (vnic_env_*) offer none. */
+	{ 0x76f, "QUERY_VNIC_ENV", no_effect, 16, CX_BYTES_query_vnic_env_out, INITIALIZED },
 	{ 0x771, "ALLOC_Q_COUNTER", cx_alloc_q_counter, 8, 8, INITIALIZED },
 	{ 0x772, "DEALLOC_Q_COUNTER", cx_dealloc_q_counter, 8, 8, INITIALIZED },
 	{ 0x773, "QUERY_Q_COUNTER", cx_query_q_counter, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out,
@@ -232,6 +234,7 @@ static const struct {
 	{ 0x50d, CX_FIELD(mad_ifc_in, port), 1, 1 },
 	{ 0x762, CX_FIELD(query_hca_vport_context_in, other_vport), 0, 0 },
 	{ 0x762, CX_FIELD(query_hca_vport_context_in, port_num), 0, 1 },
+	{ 0x76f, CX_FIELD(query_vnic_env_in, other_vport), 0, 0 },
 };
 
 static bool selects_this_function(const struct cx_cmd *c)

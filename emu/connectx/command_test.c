@@ -112,6 +112,7 @@ static void selectors(void)
 		{ 0x762, 0, "HCA vport context of port", CX_FIELD(query_hca_vport_context_in, port_num), 0, 2 },
 		{ 0x762, 0, "HCA vport context of port", CX_FIELD(query_hca_vport_context_in, port_num), 1, 15 },
 		{ 0x762, 0, "HCA vport context", CX_FIELD(query_hca_vport_context_in, other_vport), 0, 1 },
+		{ 0x76f, 0, "vNIC's counters", CX_FIELD(query_vnic_env_in, other_vport), 0, 1 },
 		{ 0x100, 1, "capabilities", CX_FIELD(query_hca_cap_in, other_function), 0, 1 },
 		{ 0x109, 0, "SET_HCA_CAP", CX_FIELD(set_hca_cap_in, other_function), 0, 1 },
 		{ 0x107, 1, "pages", CX_FIELD(query_pages_in, function_id), 0, 1 },

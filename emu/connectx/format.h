@@ -34,6 +34,7 @@
 	F(query_q_counter_out, rnr_nak_retry_err, 0x240, 32)               \
 	F(query_q_counter_out, packet_seq_err, 0x280, 32)                  \
 	F(query_q_counter_out, local_ack_timeout_err, 0x300, 32)           \
+	F(query_vnic_env_in, other_vport, 0x40, 1)                         \
 	F(alloc_flow_counter_in, flow_counter_bulk, 0x78, 8)               \
 	F(alloc_flow_counter_out, flow_counter_id, 0x40, 32)               \
 	F(dealloc_flow_counter_in, flow_counter_id, 0x40, 32)              \
@@ -352,6 +353,7 @@
 #define CX_SIZES(S)                         \
 	S(query_q_counter_in, 32)           \
 	S(query_q_counter_out, 256)         \
+	S(query_vnic_env_out, 528)          \
 	S(query_flow_counter_in, 32)        \
 	S(query_flow_counter_out, 16)       \
 	S(traffic_counter, 16)              \

@@ -50,6 +50,16 @@ def test_probe_without_a_warning(a):
     assert warnings(a) == []
 
 
+def test_health_without_a_warning(a):
+    """Each reporter is asked; newer kernels have one of the vNIC's counters."""
+    health = a.run("devlink health show")
+    function, reporters = re.search(r"pci/\S+(?=:\n)", health)[0], re.findall(r"reporter (\S+)", health)
+    assert "fw" in reporters
+    for reporter in reporters:
+        a.run(f"devlink health diagnose {function} reporter {reporter}", status=None)
+    assert warnings(a) == []
+
+
 def test_no_snapshot_of_a_kernel_without_vmgenid(shared_fabric):
     options = ["--model", "connectx", "--kernel", KERNELS[0]]
     built = build_connectx(shared_fabric, *options[2:])
