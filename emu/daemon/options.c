@@ -184,6 +184,8 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 		fprintf(stderr, "muslin: %s: more than one topology\n", argv[optind]);
 	else if (opt->join && opt->shards)
 		fputs("muslin: --join and --shards exclude each other\n", stderr);
+	else if (opt->no_sm && opt->sm_host)
+		fputs("muslin: --no-sm and --sm-host exclude each other\n", stderr);
 	else if (opt->join && !opt->topology)
 		fputs("muslin: --join needs a topology, with lines \"shard\" as in muslin-topology(5)\n", stderr);
 	else

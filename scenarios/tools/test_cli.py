@@ -300,6 +300,7 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
         (["partitions", "--help"], 0, "[FILE]"),
         (["vm", "--version"], 0, "muslin "),
         (["up", "leafz 2 spines 2"], 1, "topology:1: "),
+        (["up", "--no-sm", "--sm-host", "h1"], 2, "--no-sm and --sm-host exclude each other"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
