@@ -94,11 +94,14 @@ static struct fabric_topology *muslind_load(const char *topology)
 	char err[512] = "out of memory";
 	struct fabric_topology *t =
 		topology ? fabric_topology_open(topology, err, sizeof(err)) : fabric_topology_default();
+	const char *line, *end;
 
 	if (!t)
 		muslind_fail("%s", err);
-	if (t->warning)
-		fprintf(stderr, "muslin: warning: %s\n", t->warning);
+	for (line = t->warning; line; line = *end ? end + 1 : NULL) {
+		end = strchrnul(line, '\n');
+		fprintf(stderr, "muslin: warning: %.*s\n", (int)(end - line), line);
+	}
 	return t;
 }
 
