@@ -116,13 +116,30 @@ static void metrics_counters(const struct metrics *m)
 	json_decref(names);
 }
 
+/* Whether the fabric has an InfiniBand subnet, which needs a manager. */
+static bool has_subnet(const json_t *status)
+{
+	return cli_number(status, "ports") || json_is_object(json_object_get(status, "sm"));
+}
+
+static void metrics_sm(FILE *out, const json_t *status)
+{
+	const json_t *sm = json_object_get(status, "sm");
+
+	if (!has_subnet(status))
+		return;
+	metrics_family(out, "muslin_sm_up", "gauge", "1 while there is a master subnet manager.");
+	fprintf(out, "muslin_sm_up{fabric=\"%s\",host=\"%s\"} %d\n", cli_run.name, cli_text(sm, "host"),
+		json_is_object(sm));
+}
+
 /*
  * The text format of Prometheus, for all nodes or for @only. -ENOENT: there is no such node; -ENOTCONN: the fabric is
  * not up; both with a message in @err.
  */
 static int metrics_print(FILE *out, const char *only, char *err, size_t err_len)
 {
-	json_t *req = json_pack("{s:s, s:b}", "command", "show", "counters", 1), *shown, *sm, *status;
+	json_t *req = json_pack("{s:s, s:b}", "command", "show", "counters", 1), *shown, *status;
 	struct metrics m = { .out = out };
 	char down[1024];
 
@@ -138,11 +155,8 @@ static int metrics_print(FILE *out, const char *only, char *err, size_t err_len)
 		json_decref(status);
 		return status && only ? -ENOENT : -ENOTCONN;
 	}
-	sm = json_object_get(status, "sm");
 	m.nodes = json_object_get(shown, "nodes");
-	metrics_family(out, "muslin_sm_up", "gauge", "1 while there is a master subnet manager.");
-	fprintf(out, "muslin_sm_up{fabric=\"%s\",host=\"%s\"} %d\n", cli_run.name, cli_text(sm, "host"),
-		json_is_object(sm));
+	metrics_sm(out, status);
 	metrics_ports(&m);
 	metrics_counters(&m);
 	json_decref(status);
@@ -159,7 +173,7 @@ static int metrics_health(FILE *out, char *err, size_t err_len)
 	json_t *status = cli_try_all(json_pack("{s:s}", "command", "status"), err, err_len),
 	       *sm = json_object_get(status, "sm");
 	long long linked = cli_number(status, "linked"), active = cli_number(status, "linked_active");
-	bool subnet = cli_number(status, "ports") || json_is_object(sm);
+	bool subnet = has_subnet(status);
 	bool healthy = active == linked && (!subnet || json_is_object(sm));
 
 	if (!status)

@@ -54,6 +54,11 @@ def test_metrics_name_the_guid(net):
     assert f'node="r1",port="1",guid="{guid}",link_layer="Ethernet"' in net.command("metrics", guid)
 
 
+def test_metrics_without_a_subnet(net):
+    """No InfiniBand port: that there is no subnet manager is no failure."""
+    assert "muslin_sm_up" not in net.command("metrics")
+
+
 def end(fabric, name, num=1):
     """A switch's port, or a station, with its counters."""
     e = fabric.show()["ethernet"]
