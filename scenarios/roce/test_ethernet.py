@@ -195,8 +195,8 @@ def test_captures_are_dissected(net, kind):
         perftest(net, "ib_read_bw", ("r1", "r2"), "-s", "3000", iters=5, index=index)
         perftest(net, "ib_send_bw", ("r1", "r2"), "-c", "UD", "-s", "77", iters=5, index=index)
     assert c.sound() > 30
-    types = {row[0] for row in c.fields("eth.type", only="infiniband.bth")}
-    assert types == {"0x8915"} if kind == 1 else types == {"0x0800"}
+    types = {row[0].partition(",")[0] for row in c.fields("eth.type", only="infiniband.bth")}  # others are of payloads
+    assert types == {"0x8915" if kind == 1 else "0x0800"}
 
 
 @pytest.mark.parametrize("first, then", [("v1", "v2"), ("v2", "v1")])
