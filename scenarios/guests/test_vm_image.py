@@ -239,6 +239,8 @@ def test_images_that_cannot_be(new_fabric, folder):
     image, closed = folder / "image", folder / "closed"
     folder.chmod(0o755)
     image.touch()
+    assert "neither qcow2 nor a raw disk" in fabric.command("vm", "h1", "--image", image, status=2)
+    image.write_bytes(b"\0" * 510 + b"\x55\xaa")
     assert "amd64 guests" in fabric.command("vm", "h1", "--image", image, "--arch", "arm64", status=2)
     assert "expected a port" in fabric.command("vm", "h1", "--image", image, "--ssh-port", "70000", status=2)
     closed.mkdir(mode=0)

@@ -102,7 +102,7 @@ def test_snapshot_that_is_damaged(new_fabric, tmp_path):
 def test_what_cannot_resume_says_why(new_fabric, folder):
     fabric = new_fabric.up("leafs 1 hosts 1")
     image = folder / "image"
-    image.touch()
+    image.write_bytes(b"QFI\xfb")
     for words, why in (
         (["--image", image], "images of disks boot by themselves"),
         (["--qemu-arg=-cpu", "--qemu-arg=qemu64"], "may change the machine"),

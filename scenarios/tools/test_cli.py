@@ -317,6 +317,7 @@ def test_options_are_what_they_are_called(new_fabric, args, status, words):
         (["--cpus", "0"], "--cpus: expected a number, not '0'"),
         (["--foo"], "unrecognized arguments: --foo; `muslin vm --help` lists the options"),
         (["--share", "/nonexistent"], "--share: /nonexistent: no such folder"),
+        (["--qemu", "/nonexistent"], "--qemu /nonexistent: no such program"),
     ],
     ids=lambda v: v[0] if isinstance(v, list) else "",
 )

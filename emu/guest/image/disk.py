@@ -54,6 +54,7 @@ chroot . depmod {version}
 SIZE = "8G"  # of the disk; the file has holes
 BLOCK = 4096
 LABEL = "muslin"
+QCOW2, BOOTS = b"QFI\xfb", b"\x55\xaa"  # magic number of the format; end of the first block of a disk with boot loader
 
 
 def place(text):
@@ -62,17 +63,19 @@ def place(text):
         try:
             if not pathlib.Path(text).is_file():
                 raise argparse.ArgumentTypeError(f"{text}: no such file (or `debian`, which is made)")
-            with open(text, "rb"):
-                pass
+            with open(text, "rb") as f:
+                start = f.read(512)
         except OSError as e:
             raise argparse.ArgumentTypeError(f"{text}: {e.strerror.lower()}") from None
+        if not start.startswith(QCOW2) and start[510:] != BOOTS:
+            raise argparse.ArgumentTypeError(f"{text}: neither qcow2 nor a raw disk that a PC boots from")
     return text if text == DEBIAN else str(pathlib.Path(text).resolve())
 
 
 def disk_argv(file, boots):
     """For QEMU, which keeps what the guest writes in a temporary file: @file stays as it is. It @boots by itself."""
     with open(file, "rb") as f:
-        form = "qcow2" if f.read(4) == b"QFI\xfb" else "raw"
+        form = "qcow2" if f.read(4) == QCOW2 else "raw"
     name = str(file).replace(",", ",,")
     device = f"virtio-blk-pci,drive=disk,disable-legacy=on{',bootindex=0' if boots else ''}"
     return ["-drive", f"if=none,id=disk,format={form},snapshot=on,file={name}", "-device", device]

@@ -133,6 +133,8 @@ def of_version(wanted, arch):
 def find(wanted, arch):
     """The program that @wanted means: its name or path, or the beginning of a version, as "10", or "newest"."""
     program = of_version(wanted, arch) if re.fullmatch(r"\d+(\.\d+)?|newest", wanted) else shutil.which(wanted)
+    if not program and "/" in wanted:
+        fail(f"--qemu {wanted}: no such program", 2)
     if not program:
         fail(f"{wanted} is missing: install {PACKAGES[arch][0]} (`ci/deps vm`)")
     return program
