@@ -240,10 +240,24 @@ static inline int guest_move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
 	return guest_command(g, &m, sizeof(m));
 }
 
+/* Brings a QP of datagrams to RTS. @init: further attributes with INIT. */
+static inline int guest_start_qp(struct guest *g, u32 qp, u32 init)
+{
+	return guest_move_qp(g, qp, HCA_QPS_INIT, init | HCA_QP_PKEY_INDEX | HCA_QP_QKEY)
+		       ?: guest_move_qp(g, qp, HCA_QPS_RTR, 0) ?: guest_move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN);
+}
+
 static inline int guest_start_special(struct guest *g, u32 qp)
 {
-	return guest_move_qp(g, qp, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_QKEY) ?: guest_move_qp(g, qp, HCA_QPS_RTR, 0)
-		       ?: guest_move_qp(g, qp, HCA_QPS_RTS, HCA_QP_SQ_PSN);
+	return guest_start_qp(g, qp, 0);
+}
+
+/* A UD QP in RTS. Returns its handle; 0: there is none. */
+static inline u32 guest_make_ud(struct guest *g, u32 pdn, u32 cq)
+{
+	u32 qp = guest_make_qp(g, HCA_QPT_UD, pdn, cq, 0);
+
+	return guest_start_qp(g, qp, HCA_QP_PORT) ? 0 : qp;
 }
 
 /* The status of the next completion; -1: none. */

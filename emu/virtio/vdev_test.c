@@ -154,10 +154,8 @@ static void test_destroy_at_once(struct guest *g)
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	pd = guest_number(g)->number;
 	cq = guest_make_cq(g);
-	destroy.number = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
-	guest_move_qp(g, destroy.number, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
-	guest_move_qp(g, destroy.number, HCA_QPS_RTR, 0);
-	row(56, "a QP", !guest_move_qp(g, destroy.number, HCA_QPS_RTS, HCA_QP_SQ_PSN));
+	destroy.number = guest_make_ud(g, pd, cq);
+	row(56, "a QP", destroy.number != 0);
 	sent = g->nsent;
 	g->f.loop = NULL;
 	guest_send_one(g, destroy.number, HCA_WR_SEND, 0, 0);
@@ -183,10 +181,7 @@ static void test_error_at_once(struct guest *g)
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	pd = guest_number(g)->number;
 	cq = guest_make_cq(g);
-	error.handle = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
-	guest_move_qp(g, error.handle, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
-	guest_move_qp(g, error.handle, HCA_QPS_RTR, 0);
-	guest_move_qp(g, error.handle, HCA_QPS_RTS, HCA_QP_SQ_PSN);
+	error.handle = guest_make_ud(g, pd, cq);
 	sent = g->nsent;
 	g->f.loop = NULL;
 	guest_send_one(g, error.handle, HCA_WR_SEND, 0, 0);
@@ -224,12 +219,8 @@ static void test_destroy_in_turns(struct guest *g)
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	pd = guest_number(g)->number;
 	cq = guest_make_cq(g);
-	for (i = 0; i < 3; i++) {
-		handle[i] = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
-		guest_move_qp(g, handle[i], HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
-		guest_move_qp(g, handle[i], HCA_QPS_RTR, 0);
-		guest_move_qp(g, handle[i], HCA_QPS_RTS, HCA_QP_SQ_PSN);
-	}
+	for (i = 0; i < 3; i++)
+		handle[i] = guest_make_ud(g, pd, cq);
 	g->f.loop = NULL;
 	vd_resume_later(g->dev);
 	post_destroy(g, handle[0], 0);
