@@ -126,6 +126,8 @@ bool daemon_manager_needed(const struct daemon *d);
  */
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
 void daemon_manager_start(struct daemon *d); /* logs why it cannot */
+/* What the command line says of subnet managers, and the files that the embedded one has read, whose text is of @d. */
+struct sm_config daemon_manager_config(const struct daemon *d);
 /*
  * manager.c: loads the subnet manager's partitions from the file @path; NULL: the command line's file. 0, or -errno
  * with a message in @err.

@@ -85,23 +85,28 @@ static void manager_on_event(void *ctx, enum sm_event event)
 	daemon_timeline_note(d, "sm", line);
 }
 
-int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
+struct sm_config daemon_manager_config(const struct daemon *d)
 {
-	struct sm_config cfg = {
+	return (struct sm_config){
 		.routing = d->opt.routing,
 		.sweep_ms = d->opt.sweep * 1000,
 		.lmc = d->opt.lmc,
 		.packet_life = d->opt.packet_life,
+		.lfts = d->lfts,
 		.lfts_file = d->opt.lfts,
 		.qos = d->opt.qos,
 		.seed = d->opt.seed,
 		.priority = d->opt.priority,
 		.subnet_prefix = d->opt.subnet_prefix,
+		.partitions = d->partitions,
 		.partitions_file = d->opt.partitions,
-		.event = manager_on_event,
-		.ctx = d,
 	};
+}
+
+int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
+{
 	struct host *h = manager_host(d, err, err_len);
+	struct sm_config cfg;
 
 	if (!h)
 		return -ENOENT;
@@ -115,8 +120,9 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 		if (!d->lfts)
 			return -EINVAL;
 	}
-	cfg.partitions = d->partitions;
-	cfg.lfts = d->lfts;
+	cfg = daemon_manager_config(d);
+	cfg.event = manager_on_event;
+	cfg.ctx = d;
 	d->manager = sm_mad_create(d->loop, h->uv.mad[0], &cfg, err, err_len);
 	if (!d->manager)
 		return -EINVAL;

@@ -138,23 +138,12 @@ static int second_start(struct fault *base, char *err, size_t err_len)
 {
 	struct second_manager *ft = second_manager(base);
 	struct daemon *d = base->set->owner;
-	struct sm_config cfg = {
-		.name = "sm2",
-		.routing = d->opt.routing,
-		.sweep_ms = d->opt.sweep * 1000,
-		.lmc = d->opt.lmc,
-		.packet_life = d->opt.packet_life,
-		.lfts = d->lfts,
-		.lfts_file = d->opt.lfts,
-		.qos = d->opt.qos,
-		.seed = d->opt.seed + 1,
-		.priority = ft->priority,
-		.subnet_prefix = d->opt.subnet_prefix,
-		.partitions = d->partitions,
-		.partitions_file = d->opt.partitions,
-		.alone = ft->alone,
-	};
+	struct sm_config cfg = daemon_manager_config(d);
 
+	cfg.name = "sm2";
+	cfg.seed++;
+	cfg.priority = ft->priority;
+	cfg.alone = ft->alone;
 	if (fabric_node_binding(ft->host->node))
 		return spec_refuse(err, err_len, "%s: its port is not an InfiniBand port", ft->host->uv.name);
 	ft->manager = sm_mad_create(d->loop, ft->host->uv.mad[0], &cfg, err, err_len);
