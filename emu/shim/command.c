@@ -175,6 +175,19 @@ static int command_doorbell(struct shim_file *f, const struct ib_uverbs_cmd_hdr 
 	return 0;
 }
 
+bool shim_is_doorbell(const struct shim_file *f, const void *buf, size_t len)
+{
+	const struct ib_uverbs_cmd_hdr *hdr = buf;
+
+	if (!f->shared || len < sizeof(*hdr) || hdr->in_words * 4u != len)
+		return false;
+	if (hdr->command == IB_USER_VERBS_CMD_POST_SEND)
+		return len == sizeof(*hdr) + sizeof(struct ib_uverbs_post_send) &&
+		       hdr->out_words * 4u == sizeof(struct ib_uverbs_post_send_resp);
+	return hdr->command == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ && !hdr->out_words &&
+	       len == sizeof(*hdr) + sizeof(struct ib_uverbs_req_notify_cq);
+}
+
 /* Buffer of the response, and the descriptor among the arguments of the command. */
 struct reply {
 	void *to;

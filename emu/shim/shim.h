@@ -131,6 +131,12 @@ void shim_rpc_child(void); /* in the child, no thread has the lock */
 /* table.c */
 /* Returns a reference, to be released by shim_file_put(). NULL: not a device file of ours. */
 struct shim_file *shim_file_get(int fd);
+/*
+ * The same in two steps: the file that had this number last, and NULL, with the reference dropped, if the program has
+ * closed it since by an inline system call. The second step is a system call.
+ */
+struct shim_file *shim_file_get_entry(int fd);
+struct shim_file *shim_file_verify(struct shim_file *f, int fd);
 void shim_file_put(struct shim_file *f);        /* may be NULL */
 bool shim_channel(int fd);                      /* it is a completion or event channel */
 bool shim_event_exceeds(int fd, size_t len);    /* it is one whose events have more than @len bytes */
@@ -165,6 +171,8 @@ bool shim_own_process(void);
 /* command.c */
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
 void shim_await_reader(struct shim_file *f); /* before one of its descriptors is closed */
+/* Whether these are a POST_SEND or REQ_NOTIFY_CQ, by which rdma-core rings doorbells. No other data look like one. */
+bool shim_is_doorbell(const struct shim_file *f, const void *buf, size_t len);
 /* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
 ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);

@@ -360,7 +360,7 @@ void shim_file_dup(int from, int to)
 		(void)table_add(to, NULL, from);
 }
 
-struct shim_file *shim_file_get(int fd)
+struct shim_file *shim_file_get_entry(int fd)
 {
 	struct shim_file *f = table_entry(fd);
 
@@ -373,10 +373,20 @@ struct shim_file *shim_file_get(int fd)
 	if (f)
 		file_take(f);
 	shim_unlock(&lock);
+	return f;
+}
+
+struct shim_file *shim_file_verify(struct shim_file *f, int fd)
+{
 	if (!f || table_same(fd, f))
 		return f;
 	shim_file_put(f);
 	return NULL;
+}
+
+struct shim_file *shim_file_get(int fd)
+{
+	return shim_file_verify(shim_file_get_entry(fd), fd);
 }
 
 bool shim_event_exceeds(int fd, size_t len)

@@ -156,6 +156,11 @@ static void test_files(void)
 		got = shim_file_get(to);
 		row(fd, "its duplicate is found after the close", !shim_file_get(fd) && got == f);
 		shim_file_put(got);
+		fd_open(to, 6);
+		got = shim_file_get_entry(to);
+		row(fd, "its number means another file now",
+		    got == f && !shim_file_get(to) && !shim_file_verify(got, to));
+		fd_open(to, 5);
 		shim_file_forget_range((unsigned int)to, ~0u);
 		row(fd, "and not after a close_range()", !shim_file_get(to));
 		fd_close(to);
