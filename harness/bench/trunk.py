@@ -45,6 +45,8 @@ def aggregate(fabric):
         _, out = fabric.pair((hosts[0], *common), (hosts[1], *common, hosts[0]), timeout=240)
         return last_row(out)
 
+    for i in range(2 * PAIRS):  # the daemon writes the files of a host when it is used first
+        fabric.run(f"h{i + 1}", "true")
     before = sum(map(cpu_seconds, fabric.daemon_pids)), programs_seconds()
     with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
         rows = list(pool.map(one, range(PAIRS)))
