@@ -205,14 +205,8 @@ static void commit_port(struct sm *sm, struct sm_port *p)
 	if (p->seen == sm->sweep)
 		return;
 	p->has_info = false;
-	if (p->guid && p->trap64_sent) {
-		sm->cfg.sa->forget_port(sm, p); /* before the report: the port has left the subnet */
-		sm_trap_port(sm, TRAP_GID_OUT_OF_SERVICE, p);
-		p->trap64_sent = false;
-		sm_mcast_forget_port(sm, p);
-		sm_lid_release(sm, p);
-		sm->changed = true;
-	}
+	if (p->trap64_sent)
+		sm_port_leave(sm, p);
 }
 
 static void discovery_commit(struct sm *sm)

@@ -49,6 +49,7 @@ struct fake {
 	struct loop_task work;
 	bool is_sm;
 	bool (*lose)(struct fake *f, int node, const u8 *mad);
+	void (*alter)(struct fake *f, int node, u8 *mad); /* a response before the manager receives it */
 	/* unsolicited MADs of the manager: responses, reports */
 	u8 sent[FAKE_MAD_MAX];
 	u32 sent_len, sent_retries, nsent;
@@ -234,6 +235,8 @@ static inline void fake_work(struct loop_task *t, struct now now)
 					(u32)wire_get(s->mad, MAD_ATTR_MOD), set, s->mad + SMP_DATA);
 		wire_set(s->mad, MAD_METHOD, MAD_METHOD_GET_RESP);
 		wire_set(s->mad, MAD_STATUS, status | 0x8000);
+		if (f->alter)
+			f->alter(f, at, s->mad);
 		sm_receive(f->sm, s->mad, MAD_SIZE, &from, s->cookie);
 		free(s);
 	}

@@ -124,8 +124,10 @@ struct sm_node *sm_node_add(struct sm *sm, const u8 *info);
 void sm_node_remove(struct sm *sm, struct sm_node *n);
 struct sm_port *sm_port_by_guid(const struct sm *sm, u64 guid);
 struct sm_port *sm_port_by_lid(const struct sm *sm, u32 lid);
+/* With another GUID than before it is another port. 0, or the GUID of another port: it has none. */
 void sm_port_set_guid(struct sm *sm, struct sm_port *p, u64 guid);
-const char *sm_node_name(const struct sm_node *n); /* a static buffer */
+void sm_port_leave(struct sm *sm, struct sm_port *p); /* it loses LID, memberships and subscriptions; trap 65 */
+const char *sm_node_name(const struct sm_node *n);    /* a static buffer */
 void sm_subnet_fini(struct sm *sm);
 void sm_subnet_invalidate(struct sm *sm); /* another SM may have been master: tables and PortInfo are to be set again */
 /* The port of a switch to which @p is cabled, or NULL; for port 0 of a switch, that port. */

@@ -130,13 +130,28 @@ void sm_port_set_guid(struct sm *sm, struct sm_port *p, u64 guid)
 {
 	if (p->guid == guid)
 		return;
-	if (p->guid) {
-		p->guid = guid;
+	if (p->guid) { /* it is another port now */
+		sm_port_leave(sm, p);
+		p->guid = 0;
 		guid_rebuild(sm);
-	} else if (!sm_port_by_guid(sm, guid) && guid_grow(sm)) {
+	}
+	if (guid && !sm_port_by_guid(sm, guid) && guid_grow(sm)) {
 		p->guid = guid;
 		guid_put(sm, p);
 	}
+}
+
+void sm_port_leave(struct sm *sm, struct sm_port *p)
+{
+	sm->changed = true;
+	if (p->guid) {
+		sm->cfg.sa->forget_port(sm, p); /* before the report: the port has left the subnet */
+		if (p->trap64_sent)
+			sm_trap_port(sm, TRAP_GID_OUT_OF_SERVICE, p);
+		sm_mcast_forget_port(sm, p);
+	}
+	p->trap64_sent = false;
+	sm_lid_release(sm, p);
 }
 
 struct sm_port *sm_port_by_lid(const struct sm *sm, u32 lid)
@@ -221,11 +236,7 @@ void sm_node_remove(struct sm *sm, struct sm_node *n)
 			p->peer->peer = NULL;
 		if (p->found && p->found->found == p)
 			p->found->found = NULL;
-		if (!p->guid)
-			continue;
-		sm_mcast_forget_port(sm, p);
-		sm->cfg.sa->forget_port(sm, p);
-		sm_lid_release(sm, p);
+		sm_port_leave(sm, p);
 		if (sm->self == p)
 			sm->self = NULL;
 	}

@@ -577,6 +577,72 @@ static void test_unplugged(struct fake *f)
 	row(0, "its record is back", request(f, &name, FAKE_CA(1)) == 0);
 }
 
+static u64 altered_guid;
+
+/* The last host's NodeInfo has another PortGUID. */
+static void alter_guid(struct fake *f, int node, u8 *mad)
+{
+	if (node == FAKE_CA(3) && wire_get(mad, MAD_ATTR_ID) == SMP_ATTR_NODE_INFO)
+		wire_set(mad + SMP_DATA, NODEINFO_PORT_GUID, altered_guid);
+}
+
+/* A port with another GUID than before is another port; without a GUID it is none that subnet administration knows. */
+static void test_other_guid(struct fake *f)
+{
+	static const struct {
+		const char *what;
+		u64 guid;
+	} rows[] = {
+		{ "no GUID", 0 },
+		{ "another GUID", 0x7777 },
+		{ "the GUID of another port", FAKE_GUID(FAKE_CA(2)) + 1 },
+	};
+	struct query out = inform_query(1, TRAP_GID_OUT_OF_SERVICE), own = inform_query(1, INFORMINFO_ALL_TRAPS);
+	struct query g = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 9);
+	struct query q = group_query(MAD_METHOD_GET, FAKE_CA(1), 0, SA_COMP(MCMEMBER_COMP_MGID), 9);
+	u32 i, before;
+	u16 lid;
+
+	row(0, "a subscriber", !request(f, &out, FAKE_CA(1)));
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		row((int)i, rows[i].what, !request(f, &g, FAKE_CA(3)) && !request(f, &own, FAKE_CA(3)));
+		lid = fake_lid(f, FAKE_CA(3));
+		before = f->reports;
+		altered_guid = rows[i].guid;
+		f->alter = alter_guid;
+		sm_sweep(f->sm);
+		fake_run(f, 1000);
+		row((int)i, "it has left",
+		    f->reports == before + 1 && reported(f, TRAP_GID_OUT_OF_SERVICE, FAKE_CA(3)));
+		row((int)i, "with its subscription", f->sm->nsubscribers == 1);
+		row((int)i, "and its group", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+		fake_uncable(f, FAKE_CA(3), 1);
+		sm_sweep(f->sm);
+		fake_run(f, 1000);
+		row((int)i, "its LID is free", !sm_port_by_lid(f->sm, lid));
+		f->alter = NULL;
+		fake_cable(f, FAKE_CA(3), 1, 1, 2);
+		sm_sweep(f->sm);
+		fake_run(f, 1000);
+	}
+}
+
+/* The node of a member is replaced by one with the same GUID and more ports. */
+static void test_member_replaced(struct fake *f)
+{
+	struct query out = inform_query(1, TRAP_GID_OUT_OF_SERVICE);
+	struct query g = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 9);
+	u32 before;
+
+	row(0, "a member and a subscriber", !request(f, &out, FAKE_CA(1)) && !request(f, &g, FAKE_CA(3)));
+	before = f->reports;
+	f->node[FAKE_CA(3)].nports = 2;
+	sm_sweep(f->sm);
+	fake_run(f, 1000);
+	row(0, "it is reported out of service",
+	    f->reports == before + 1 && reported(f, TRAP_GID_OUT_OF_SERVICE, FAKE_CA(3)));
+}
+
 static void test_services(struct fake *f)
 {
 	struct query a = query_of(MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD,
@@ -737,9 +803,10 @@ int main(void)
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
-		test_checks,     test_tables,   test_selection,        test_paths,        test_irreversible,
-		test_multi_path, test_groups,   test_late_join,        test_group_life,   test_subscriptions,
-		test_unplugged,  test_services, test_manager_replaced, test_master_again, test_repeated_join,
+		test_checks,     test_tables,          test_selection,        test_paths,        test_irreversible,
+		test_multi_path, test_groups,          test_late_join,        test_group_life,   test_subscriptions,
+		test_unplugged,  test_services,        test_manager_replaced, test_master_again, test_repeated_join,
+		test_other_guid, test_member_replaced,
 	};
 	struct fake f;
 	size_t i;
