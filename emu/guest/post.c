@@ -152,7 +152,10 @@ static int put_send(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_se
 	return put_sges(&e->dma, wr->sg_list, wr->num_sge);
 }
 
-/* A user's call only rings the doorbell. 10.8.3: none before RTS. */
+/*
+ * A user's call only rings the doorbell. 10.8.2: before RTS the post fails; the library has put the requests into the
+ * ring already, from which the device drops them at that doorbell.
+ */
 int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	struct mu_qp *qp = to_mu_qp(ibqp);
@@ -162,6 +165,8 @@ int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct i
 	u32 at;
 
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
+		if (qp->user)
+			mu_doorbell(to_mu_dev(ibqp->device), qp->handle);
 		*bad = wr;
 		return -EINVAL;
 	}

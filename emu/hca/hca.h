@@ -220,6 +220,7 @@ struct hca_wq_ops {
 	int (*next_recv)(void *fe, struct hca_recv_wr *wr);
 	void (*recv_done)(void *fe);
 	void (*reset)(void *fe);
+	void (*refused)(void *fe); /* a doorbell before RTS: its post has failed, the sends are dropped; may be NULL */
 	void (*established)(void *fe); /* the transport has moved the QP to RTS; may be NULL */
 };
 

@@ -200,6 +200,8 @@ void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn)
 		return;
 	if (unlikely(qp->state == HCA_QPS_ERR || qp->state == HCA_QPS_SQE))
 		hca_qp_flush(qp);
+	else if (unlikely(qp->state < HCA_QPS_RTS && qp->ops->refused))
+		qp->ops->refused(qp->fe);
 	else if (likely(qp->hca->transport && qp->state >= HCA_QPS_RTS))
 		qp->hca->transport->doorbell(qp);
 }

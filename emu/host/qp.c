@@ -194,7 +194,7 @@ int uv_destroy_qp(struct uv_call *c)
 	return 0;
 }
 
-/* A doorbell as a command; the shim uses shared memory instead. */
+/* A doorbell as a command; the shim uses shared memory instead, except before RTS, where the post is refused. */
 int uv_post_send(struct uv_call *c)
 {
 	struct ib_uverbs_post_send cmd;
@@ -204,8 +204,12 @@ int uv_post_send(struct uv_call *c)
 	if (err)
 		return err;
 	qp = table_get(&c->u->verbs.qps, cmd.qp_handle);
-	if (!qp || cmd.wr_count || cmd.sge_count || !(c->u->shared->ready[qp->handle / 64] & 1ull << qp->handle % 64))
+	if (!qp || cmd.wr_count || cmd.sge_count)
 		return -EINVAL;
+	if (!(c->u->shared->ready[qp->handle / 64] & 1ull << qp->handle % 64)) {
+		hca_qp_doorbell(c->u->verbs.ctx, qp->qpn);
+		return -EINVAL;
+	}
 	if (c->u->check_posts) {
 		struct uv_qp *uq = container_of(qp, struct uv_qp, qp);
 

@@ -244,15 +244,21 @@ static void recv_done(void *fe)
 	verbs_ring_release(&((struct uv_qp *)fe)->rq.ring);
 }
 
-static void rings_reset(void *fe)
+/* The library advances the producer index before the call that refuses the post. */
+static void rings_refused(void *fe)
 {
 	struct uv_qp *qp = fe;
 
 	verbs_ring_reset(&qp->sq.ring);
-	verbs_ring_reset(&qp->rq.ring);
 	free(qp->rejected);
 	qp->rejected = NULL;
 	qp->posts_checked = qp->sq.ring.next;
+}
+
+static void rings_reset(void *fe)
+{
+	rings_refused(fe);
+	verbs_ring_reset(&((struct uv_qp *)fe)->rq.ring);
 }
 
 void uv_qp_ready(struct uv_qp *qp, bool ready)
@@ -276,6 +282,7 @@ const struct hca_wq_ops uv_qp_wq_ops = {
 	.next_recv = next_recv,
 	.recv_done = recv_done,
 	.reset = rings_reset,
+	.refused = rings_refused,
 	.established = rings_qp_established,
 };
 

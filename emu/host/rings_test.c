@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of rings.c: allocation of rings in the file, and the limit of bytes that the daemon writes. */
+#include <errno.h>
+
 #include "emu/host/fixture.h"
 #include "emu/lib/row.h"
 
@@ -101,8 +103,56 @@ static void test_limit(void)
 	desk_close(&d);
 }
 
+/* A library puts requests into the ring before the call that refuses them. */
+static int post(struct desk *d, const struct desk_objects *o, u64 id)
+{
+	struct rxe_queue_buf *sq = (void *)(d->base + o->ring[2].offset);
+	struct rxe_send_wqe *w = (void *)(sq->data + ((sq->producer_index & sq->index_mask) << sq->log2_elem_size));
+	struct ib_uverbs_post_send in = { .qp_handle = o->qp[0] };
+	struct ib_uverbs_post_send_resp out;
+	int err;
+
+	*w = (struct rxe_send_wqe){ .wr = { .wr_id = id, .opcode = HCA_WR_RDMA_WRITE, .send_flags = 2 } };
+	w->wr.wr.rdma.remote_addr = (u64)(uintptr_t)desk_arena;
+	w->wr.wr.rdma.rkey = o->rkey;
+	sq->producer_index = (sq->producer_index + 1) & sq->index_mask;
+	err = desk_command(d, IB_USER_VERBS_CMD_POST_SEND, &in, sizeof(in), &out, sizeof(out));
+	desk_run(d, NSEC_PER_MSEC);
+	return err < 0 ? err : 0;
+}
+
+static void move(struct desk *d, u32 qp, u8 state)
+{
+	struct ib_uverbs_modify_qp m = { .qp_handle = qp, .attr_mask = HCA_QP_STATE, .qp_state = state };
+	u32 out;
+
+	desk_command(d, IB_USER_VERBS_CMD_MODIFY_QP, &m, sizeof(m), &out, 0);
+	desk_run(d, NSEC_PER_MSEC);
+}
+
+static void test_refused(void)
+{
+	struct rxe_queue_buf *ring;
+	struct desk_objects o;
+	struct desk d;
+
+	desk_open(&d);
+	desk_make(&d, &o);
+	ring = (void *)(d.base + o.ring[0].offset);
+	move(&d, o.qp[0], HCA_QPS_RESET);
+	row(60, "a post before RTS is refused", post(&d, &o, 1) == -EINVAL && post(&d, &o, 2) == -EINVAL);
+	desk_qp_ready(&d, o.qp[0], o.qpn[1], HCA_QPT_RC);
+	desk_run(&d, 10 * NSEC_PER_MSEC);
+	row(61, "and not executed in RTS", !ring->producer_index);
+	row(62, "the next one is",
+	    !post(&d, &o, 3) && (desk_run(&d, 10 * NSEC_PER_MSEC), ring->producer_index == 1) &&
+		    ((struct ib_uverbs_wc *)(void *)ring->data)->wr_id == 3);
+	desk_close(&d);
+}
+
 int main(void)
 {
+	test_refused();
 	test_allocation();
 	test_limit();
 	return rows_end();

@@ -153,10 +153,8 @@ static int command_doorbell(struct shim_file *f, const struct ib_uverbs_cmd_hdr 
 
 		if (h >= UV_HANDLES || cmd->wr_count || __atomic_load_n(&f->shared->check_posts, __ATOMIC_RELAXED))
 			return 0;
-		if (!(__atomic_load_n(&f->shared->ready[h / 64], __ATOMIC_ACQUIRE) & 1ull << h % 64)) {
-			errno = EINVAL;
-			return -1;
-		}
+		if (!(__atomic_load_n(&f->shared->ready[h / 64], __ATOMIC_ACQUIRE) & 1ull << h % 64))
+			return 0;
 		if (command_ring_doorbell(f, h))
 			return 1;
 		errno = EBADF;

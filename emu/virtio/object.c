@@ -175,7 +175,7 @@ int vd_qp_modify(struct vdev *d, const void *in, u32 len, void *out)
 	struct verbs_qp *qp;
 
 	vd_attr_in(&a, &cmd->attr);
-	if (cmd->mask & HCA_QP_STATE && verbs_state_ends(a.state))
+	if (cmd->mask & HCA_QP_STATE && (verbs_state_ends(a.state) || a.state == HCA_QPS_RTS))
 		vd_catch_up(d);
 	return verbs_qp_modify(&d->verbs, cmd->handle, &a, cmd->mask, &qp);
 }

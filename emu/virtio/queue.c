@@ -137,12 +137,15 @@ static void recv_done(void *fe)
 	verbs_ring_release(&((struct vd_qp *)fe)->rq.ring);
 }
 
+static void queue_refused(void *fe)
+{
+	verbs_ring_reset(&((struct vd_qp *)fe)->sq.ring);
+}
+
 static void queue_reset(void *fe)
 {
-	struct vd_qp *qp = fe;
-
-	verbs_ring_reset(&qp->sq.ring);
-	verbs_ring_reset(&qp->rq.ring);
+	queue_refused(fe);
+	verbs_ring_reset(&((struct vd_qp *)fe)->rq.ring);
 }
 
 const struct hca_wq_ops vd_qp_wq_ops = {
@@ -151,6 +154,7 @@ const struct hca_wq_ops vd_qp_wq_ops = {
 	.next_recv = recv_pull,
 	.recv_done = recv_done,
 	.reset = queue_reset,
+	.refused = queue_refused,
 };
 
 static bool srq_lost(const struct vd_srq *srq)

@@ -197,6 +197,27 @@ static void test_error_at_once(struct guest *g)
 	guest_free_pd(g, pd);
 }
 
+/* A library posts to the ring; the driver refuses the post before RTS, and rings so that the device drops it. */
+static void test_refused(struct guest *g)
+{
+	u32 pd, cq, qp, sent = g->nsent;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = guest_make_cq(g);
+	qp = guest_make_qp(g, HCA_QPT_UD, pd, cq, 0);
+	row(196, "a send in RESET", guest_send_one(g, qp, HCA_WR_SEND, 0, 0) == -1);
+	g->f.loop = NULL;
+	guest_send_one(g, qp, HCA_WR_SEND, 0, 0);
+	g->f.loop = g->loop;
+	row(197, "in RTS none of them is sent",
+	    !guest_start_qp(g, qp, HCA_QP_PORT) && guest_completed(g) == -1 && g->nsent == sent);
+	row(198, "only the next", guest_send_one(g, qp, HCA_WR_SEND, 0, 0) == HCA_WC_SUCCESS && g->nsent == sent + 1);
+	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, cq, 0);
+	guest_free_pd(g, pd);
+}
+
 /* The nth command of those that are posted together. */
 static void post_destroy(struct guest *g, u32 handle, u16 n)
 {
@@ -657,6 +678,7 @@ int main(void)
 	test_destroy_in_turns(&g);
 	test_destroy_at_once(&g);
 	test_error_at_once(&g);
+	test_refused(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
 	test_memory(&g);

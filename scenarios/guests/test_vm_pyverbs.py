@@ -36,8 +36,9 @@ OWN |= {f"tests.test_odp.OdpTestCase.test_odp_{name}": "ODP is not supported - N
 # By model: reasons of its own, and the file of the others.
 SKIPS_CONNECTX = pathlib.Path(__file__).with_name("pyverbs_skips_connectx.txt")
 EXPECTED = {"muslin": (OWN, SKIPS), "connectx": ({}, SKIPS_CONNECTX)}
-# By model: parts of objects.py that cannot be, and vectors. mlx5 resizes no SRQ, and has a vector for each CPU.
-OBJECTS = {"muslin": ([], 4), "connectx": (["srq_resize"], 1)}
+# By model: parts of objects.py that cannot be, and vectors. mlx5 resizes no SRQ, refuses no post, and has a vector for
+# each CPU.
+OBJECTS = {"muslin": ([], 4), "connectx": (["srq_resize", "refused"], 1)}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_objects(shared_fabric, vm, program):
     """Queues change their size under way, and every completion vector has its events."""
     without, vectors = OBJECTS[vm.model]
     out = python(vm, program("objects.py"), vm.device, shared_fabric.port("h1")["lid"], *without)
-    done = [part for part in ("srq_resize", "cq_resize") if part not in without]
+    done = [part for part in ("srq_resize", "cq_resize", "refused") if part not in without]
     assert out.split() == [*done, "vectors", str(vectors)]
     counts = [sum(map(int, re.findall(r"\d+", line.split(":")[1])[:1]))
               for line in vm.run("grep comp /proc/interrupts").splitlines()]

@@ -6,6 +6,7 @@ Verbs objects at work, within one device. Prints a line a part, without those th
     objects.py DEVICE PORT-LID [PART...]
 """
 
+import contextlib
 import sys
 
 import verbs_enums as e
@@ -14,6 +15,7 @@ from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
@@ -24,7 +26,8 @@ SIZE = 64
 class Pair:
     """Two RC queue pairs that are connected to each other; the second one receives from @srq if given."""
 
-    def __init__(self, ctx, pd, cq, lid, srq=None):
+    def __init__(self, ctx, pd, cq, lid, srq=None, *, early=None):
+        """@early: the first one refuses a send from that region before it is connected."""
         self.cq = cq
         cap = QPCap(max_send_wr=32, max_recv_wr=32)
         self.qps = [QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, srq=s, cap=cap)) for s in (None, srq)]
@@ -36,6 +39,10 @@ class Pair:
             attr.max_rd_atomic = attr.max_dest_rd_atomic = 1
             attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer = 14, 7, 7, 1
             attr.ah_attr = AHAttr(port_num=1, dlid=lid, is_global=0)
+            if early and qp == self.qps[0]:
+                with contextlib.suppress(PyverbsRDMAError):
+                    self.send(early)
+                    raise AssertionError("a send in RESET")
             qp.to_rts(attr)
 
     def send(self, mr, n=1):
@@ -92,6 +99,21 @@ def cq_resize(ctx, pd, mr, lid):
             qp.close()
 
 
+def refused(ctx, pd, mr, lid):
+    """A send that was refused before RTS is not sent later."""
+    with CQ(ctx, 40) as cq:
+        pair = Pair(ctx, pd, cq, lid, early=mr)
+        for i in range(2):
+            pair.qps[1].post_recv(RecvWR(wr_id=i, num_sge=1, sg=[SGE(mr.buf + SIZE, SIZE, mr.lkey)]))
+        pair.send(mr)
+        done = []
+        while len(done) < 2 or e.IBV_WC_SEND not in done:
+            done += [wc.opcode for wc in cq.poll(1)[1]]
+        assert sorted(done) == [e.IBV_WC_SEND, e.IBV_WC_RECV], done
+        for qp in pair.qps:
+            qp.close()
+
+
 def vectors(ctx, pd, mr, lid):
     """Every completion vector has events."""
     for vector in range(ctx.num_comp_vectors):
@@ -111,7 +133,7 @@ def vectors(ctx, pd, mr, lid):
 def main():
     name, lid, skipped = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     with Context(name=name) as ctx, PD(ctx) as pd, MR(pd, 2 * SIZE, e.IBV_ACCESS_LOCAL_WRITE) as mr:
-        for part in (srq_resize, cq_resize, vectors):
+        for part in (srq_resize, cq_resize, refused, vectors):
             if part.__name__ not in skipped:
                 print(part.__name__, part(ctx, pd, mr, lid) or "")
 

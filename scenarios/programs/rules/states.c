@@ -417,6 +417,12 @@ static void post_in_state(struct scene *s)
 	err = post(s, REQ, (struct req){ .op = IBV_WR_SEND, .len = 16 });
 	if (state <= IBV_QPS_RTR ? !err : err)
 		wrong(s, "posting: %s", strerror(err));
+	while (state < s->rule->arg2) {
+		state = s->rule->arg2 == IBV_QPS_ERR && state > IBV_QPS_RESET ? IBV_QPS_ERR : state + 1;
+		EXPECT(s, !qp_modify(s, REQ, e->qp, state, &s->rule->knob[REQ], s->end[RESP].qpn));
+	}
+	if (s->rule->arg2)
+		wait_delivered(s);
 	if (state != IBV_QPS_SQD)
 		return;
 	wait_delivered(s);
@@ -442,6 +448,21 @@ static void recv_in_state(struct scene *s)
 	EXPECT(s, e->rwc[0].status == (state == IBV_QPS_ERR ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS));
 	if (state != IBV_QPS_ERR)
 		EXPECT(s, wait_send(s, RESP, 1) && s->end[RESP].swc[0].status == IBV_WC_SUCCESS);
+}
+
+/* 10.8.2: a request whose post has failed is not in the queue. */
+static void refused(enum ibv_qp_type type, unsigned state, enum ibv_qp_state later)
+{
+	struct rule r = { .clause = "10.8.2: a post that fails at once",
+			  .type = type,
+			  .knob = { { .upto = AT(RESET) }, { .upto = AT(RESET) } },
+			  .action = post_in_state,
+			  .arg = state,
+			  .arg2 = later,
+			  .state = { later + 1, AT(RTS) } };
+
+	rule_add(r, "%s a send refused in %s is not %s", type_name(type), state_name(state),
+		 later == IBV_QPS_RTS ? "sent in RTS" : "flushed in ERR");
 }
 
 static void posting(void)
@@ -475,6 +496,10 @@ static void posting(void)
 				r.cannot = "RC has no SQE state (10.3.1.6)";
 			rule_add(r, "%s a send posted in %s is %s", type_name(types[t]), state_name(state),
 				 sends[state]);
+			if (state <= IBV_QPS_RTR) {
+				refused(types[t], state, IBV_QPS_RTS);
+				refused(types[t], state, IBV_QPS_ERR);
+			}
 			r.action = recv_in_state;
 			r.req[0] = r.resp[0] = 0;
 			r.state[0] = state == IBV_QPS_INIT ? AT(RTR) : state + 1;
