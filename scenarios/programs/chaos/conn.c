@@ -278,16 +278,20 @@ static void cm_listen(struct end *e)
 	e->mine->tcp_port = ntohs(rdma_get_src_port(e->listener));
 }
 
-static void cm_qp_make(struct end *e)
+/* False: the peer has ended the connection meanwhile. */
+static bool cm_qp_make(struct end *e)
 {
 	struct ibv_qp_init_attr init = qp_attrs(e);
+	int err = rdma_create_qp(e->id, prog.pd, &init);
 
-	if (rdma_create_qp(e->id, prog.pd, &init))
-		wrong(e, "rdma_create_qp: %s", strerror(errno));
+	cm_must(e, err, "rdma_create_qp");
+	if (err)
+		return false;
 	e->qp = e->id->qp;
 	e->qpn = e->qp->qp_num;
 	while (traffic_fill(e))
 		;
+	return true;
 }
 
 static void cm_event(struct end *e, struct rdma_cm_event *ev)
@@ -305,8 +309,8 @@ static void cm_event(struct end *e, struct rdma_cm_event *ev)
 			break;
 		if (e->id->verbs->device != prog.ctx->device && e->id->verbs != prog.ctx)
 			wrong(e, "another device");
-		cm_qp_make(e);
-		cm_must(e, rdma_connect(e->id, &param), "rdma_connect");
+		if (cm_qp_make(e))
+			cm_must(e, rdma_connect(e->id, &param), "rdma_connect");
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		/* The peer was killed, or is late; a QP that is made in DRAIN would not be moved to the error state. */
@@ -318,8 +322,8 @@ static void cm_event(struct end *e, struct rdma_cm_event *ev)
 			break;
 		}
 		e->id = ev->id;
-		cm_qp_make(e);
-		cm_must(e, rdma_accept(e->id, &param), "rdma_accept");
+		if (cm_qp_make(e))
+			cm_must(e, rdma_accept(e->id, &param), "rdma_accept");
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		e->established = true;

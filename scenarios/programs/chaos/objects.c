@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define SETS 4
+#define SETS   4
+#define GROUPS 4 /* multicast groups that all programs use */
 
 /* A protection domain and its objects; NULL: not created. */
 static struct set {
@@ -16,6 +17,12 @@ static struct set {
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	struct ibv_ah *ah;
+	enum ibv_qp_state state;
+	uint32_t max_recv;        /* of the QP's own receive queue */
+	uint32_t posted;          /* receives in it */
+	uint32_t flushed, polled; /* completions that the CQ has got, and of these those polled */
+	uint32_t max_srq, srq_posted;
+	int group; /* that the QP is attached to; -1: none */
 } sets[SETS];
 
 static uint8_t memory[65536];
@@ -47,7 +54,7 @@ bool objects_is_qp(const struct ibv_qp *qp)
 	return false;
 }
 
-static struct ibv_qp *qp_make(const struct set *s)
+static void qp_make(struct set *s)
 {
 	struct ibv_qp_init_attr init = { .send_cq = s->cq,
 					 .recv_cq = s->cq,
@@ -59,7 +66,11 @@ static struct ibv_qp *qp_make(const struct set *s)
 		init.qp_type = IBV_QPT_UD;
 	if (init.qp_type == IBV_QPT_UC)
 		init.srq = NULL;
-	return ibv_create_qp(s->pd, &init);
+	s->qp = ibv_create_qp(s->pd, &init);
+	must(s->qp, "create_qp");
+	s->state = IBV_QPS_RESET;
+	s->max_recv = init.cap.max_recv_wr;
+	s->group = -1;
 }
 
 /* Creates one more object of a set. */
@@ -82,9 +93,9 @@ static void set_grow(struct set *s)
 	} else if (!s->srq) {
 		s->srq = ibv_create_srq(s->pd, &srq);
 		must(s->srq, "create_srq");
+		s->max_srq = srq.attr.max_wr;
 	} else if (!s->qp) {
-		s->qp = qp_make(s);
-		must(s->qp, "create_qp");
+		qp_make(s);
 	} else if (!s->mw && !is_iwarp()) {
 		s->mw = ibv_alloc_mw(s->pd, chance(500) ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 		must(s->mw, "alloc_mw");
@@ -103,10 +114,141 @@ static void set_in_use(struct set *s)
 		must_fail(ibv_destroy_cq(s->cq), "destroy_cq of one in use");
 	if (s->qp && s->qp->srq)
 		must_fail(ibv_destroy_srq(s->srq), "destroy_srq of one in use");
+	if (s->qp && s->group >= 0)
+		must_fail(ibv_destroy_qp(s->qp), "destroy_qp of one in a multicast group");
+}
+
+/* ---- queues ---- */
+
+static void set_state(struct set *s, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr a = { .qp_state = state, .port_num = 1, .qkey = QKEY };
+	int mask = IBV_QP_STATE;
+
+	if (state == IBV_QPS_INIT)
+		mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			(s->qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+	must(!ibv_modify_qp(s->qp, &a, mask), "modify_qp to RESET, INIT or ERR");
+	s->state = state;
+	if (state == IBV_QPS_ERR)
+		s->flushed += s->posted;
+	s->posted = 0;
+}
+
+static void set_query(const struct set *s)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	must(!ibv_query_qp(s->qp, &a, IBV_QP_STATE | IBV_QP_CAP, &init), "query_qp");
+	if (a.qp_state != s->state || a.cap.max_recv_wr < s->max_recv)
+		wrong(NULL, "query_qp returns state %d instead of %d, and %u receives instead of %u", a.qp_state,
+		      s->state, a.cap.max_recv_wr, s->max_recv);
+}
+
+/* A receive in INIT; its ID is the position of its completion. */
+static void set_receive(struct set *s)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, 8, s->mr ? s->mr->lkey : 0 };
+	struct ibv_recv_wr recv = { .wr_id = s->flushed + s->posted, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (s->posted == s->max_recv || s->flushed - s->polled + s->posted == (uint32_t)s->cq->cqe)
+		return;
+	must(!ibv_post_recv(s->qp, &recv, &bad), "post_recv in INIT");
+	s->posted++;
+}
+
+static void set_poll(struct set *s, uint32_t n)
+{
+	uint64_t end = now_ms() + 1000 * BOUND;
+	struct ibv_wc wc;
+	int got;
+
+	while (n) {
+		got = ibv_poll_cq(s->cq, 1, &wc);
+		if (got < 0 || (!got && now_ms() > end))
+			wrong(NULL, "%u of %u flushed receives complete", s->polled, s->flushed);
+		if (got && (wc.status != IBV_WC_WR_FLUSH_ERR || wc.wr_id != s->polled))
+			wrong(NULL, "flushed receive %u completes as %llu: %s", s->polled, (unsigned long long)wc.wr_id,
+			      ibv_wc_status_str(wc.status));
+		s->polled += (uint32_t)got;
+		n -= (uint32_t)got;
+	}
+}
+
+/* It keeps the completions that are not polled. */
+static void set_resize(struct set *s)
+{
+	uint32_t n = s->flushed - s->polled + s->posted + 1 + draw(300);
+
+	must(!ibv_resize_cq(s->cq, (int)n), "resize_cq");
+	if (s->cq->cqe < (int)n)
+		wrong(NULL, "a CQ has %d entries instead of %u", s->cq->cqe, n);
+}
+
+/* Another state of the queue pair, or a receive, or a poll. */
+static void set_run(struct set *s)
+{
+	if (s->flushed != s->polled && chance(300))
+		set_poll(s, 1 + draw(s->flushed - s->polled));
+	else if (chance(150))
+		set_resize(s);
+	else if (chance(100))
+		set_query(s);
+	else if (s->state == IBV_QPS_RESET)
+		set_state(s, IBV_QPS_INIT);
+	else if (s->state == IBV_QPS_ERR)
+		set_state(s, chance(300) ? IBV_QPS_RESET : IBV_QPS_ERR);
+	else if (chance(50))
+		set_state(s, chance(300) ? IBV_QPS_RESET : IBV_QPS_ERR);
+	else if (!s->qp->srq)
+		set_receive(s);
+}
+
+static void srq_receive(struct set *s)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, 8, s->mr ? s->mr->lkey : 0 };
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (s->srq_posted < s->max_srq) {
+		must(!ibv_post_srq_recv(s->srq, &recv, &bad), "post_srq_recv");
+		s->srq_posted++;
+	} else {
+		must_fail(ibv_post_srq_recv(s->srq, &recv, &bad), "post_srq_recv to a full SRQ");
+	}
+}
+
+/* The limit event is sent, and the limit then 0, if there are fewer receives already. */
+static void srq_resize(struct set *s)
+{
+	struct ibv_srq_attr a = { .max_wr = s->srq_posted + 1 + draw(100) }, got;
+	uint32_t limit;
+
+	a.srq_limit = draw(a.max_wr);
+	limit = a.srq_limit > s->srq_posted ? 0 : a.srq_limit;
+	must(!ibv_modify_srq(s->srq, &a, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && !ibv_query_srq(s->srq, &got), "modify_srq");
+	if (got.max_wr < a.max_wr || got.srq_limit != limit)
+		wrong(NULL, "an SRQ has %u receives and limit %u instead of %u and %u", got.max_wr, got.srq_limit,
+		      a.max_wr, limit);
+	s->max_srq = got.max_wr;
+}
+
+static void group_change(struct set *s)
+{
+	union ibv_gid gid = { .raw = { 0xff, 0x12, [15] = (uint8_t)(s->group >= 0 ? s->group : (int)draw(GROUPS)) } };
+
+	if (s->group >= 0)
+		must(!ibv_detach_mcast(s->qp, &gid, 0xc100), "detach_mcast");
+	else
+		must(!ibv_attach_mcast(s->qp, &gid, 0xc100), "attach_mcast");
+	s->group = s->group >= 0 ? -1 : gid.raw[15];
 }
 
 static void set_destroy(struct set *s)
 {
+	if (s->qp && s->group >= 0)
+		group_change(s);
+	set_poll(s, s->flushed - s->polled);
 	if (s->ah)
 		must(!ibv_destroy_ah(s->ah), "destroy_ah");
 	if (s->mw)
@@ -133,7 +275,8 @@ static void posts_wrong(const struct set *s)
 	if (s->qp->qp_type == IBV_QPT_UD && !s->ah)
 		return; /* the library reads it */
 	wr.wr.ud.ah = s->ah;
-	must_fail(ibv_post_send(s->qp, &wr, &bad), "post_send in RESET");
+	if (s->state == IBV_QPS_RESET)
+		must_fail(ibv_post_send(s->qp, &wr, &bad), "post_send in RESET");
 	wr.num_sge = 100;
 	must_fail(ibv_post_send(s->qp, &wr, &bad), "post_send of 100 parts");
 	if (!s->qp->srq)
@@ -144,7 +287,7 @@ static void modifies_wrong(const struct set *s)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS };
 
-	must_fail(ibv_modify_qp(s->qp, &a, IBV_QP_STATE), "modify_qp from RESET to RTS");
+	must_fail(ibv_modify_qp(s->qp, &a, IBV_QP_STATE), "modify_qp from RESET, INIT or ERR to RTS");
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 99 };
 	if (!is_iwarp())
 		must_fail(
@@ -175,6 +318,12 @@ void objects_op(void)
 		posts_wrong(s);
 	else if (s->qp && chance(150))
 		modifies_wrong(s);
+	else if (s->qp && !is_iwarp() && chance(500))
+		set_run(s);
+	else if (s->srq && !is_iwarp() && chance(300))
+		chance(200) ? srq_resize(s) : srq_receive(s);
+	else if (s->qp && s->qp->qp_type == IBV_QPT_UD && prog.port.lid && chance(300))
+		group_change(s);
 	else if (s->cq && chance(60))
 		creates_wrong(s);
 	else if (chance(80))
