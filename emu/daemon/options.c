@@ -87,6 +87,19 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+/* The embedded subnet manager's alone: without it they would have no effect. */
+static bool options_of_manager(int id)
+{
+	static const int ids[] = { OPT_SM_HOST, OPT_PARTITIONS,  OPT_ROUTING,  OPT_LMC, OPT_LFTS,
+				   OPT_SWEEP,   OPT_PACKET_LIFE, OPT_PRIORITY, OPT_QOS, OPT_SUBNET_PREFIX };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
 static void options_parse_option(struct daemon_options *opt, int id)
 {
 	switch (id) {
@@ -164,9 +177,9 @@ static void options_parse_option(struct daemon_options *opt, int id)
 
 void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 {
-	const char *name = getenv("MUSLIN_NAME"), *unknown = option_unknown(argc, argv, options);
+	const char *name = getenv("MUSLIN_NAME"), *unknown = option_unknown(argc, argv, options), *of_manager = NULL;
 	static char program[] = "muslin";
-	int id;
+	int id, which = 0;
 
 	if (unknown) {
 		fprintf(stderr, "muslin: %s: no such option; `muslin up --help` lists them\n", unknown);
@@ -176,16 +189,21 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 	opt->seed = 1;
 	opt->hold = -1;
 	argv[0] = program; /* in messages of getopt_long() */
-	while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1)
+	while ((id = getopt_long(argc, argv, "h", options, &which)) != -1) {
 		options_parse_option(opt, id);
+		if (options_of_manager(id))
+			of_manager = options[which].name;
+	}
 	if (optind < argc)
 		opt->topology = argv[optind++];
 	if (optind < argc)
 		fprintf(stderr, "muslin: %s: more than one topology\n", argv[optind]);
 	else if (opt->join && opt->shards)
 		fputs("muslin: --join and --shards exclude each other\n", stderr);
-	else if (opt->no_sm && opt->sm_host)
-		fputs("muslin: --no-sm and --sm-host exclude each other\n", stderr);
+	else if (opt->no_sm && of_manager)
+		fprintf(stderr,
+			"muslin: --no-sm and --%s exclude each other: it is an option of the embedded subnet manager\n",
+			of_manager);
 	else if (opt->join && !opt->topology)
 		fputs("muslin: --join needs a topology, with lines \"shard\" as in muslin-topology(5)\n", stderr);
 	else

@@ -301,6 +301,9 @@ def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
         (["vm", "--version"], 0, "muslin "),
         (["up", "leafz 2 spines 2"], 1, "topology:1: "),
         (["up", "--no-sm", "--sm-host", "h1"], 2, "--no-sm and --sm-host exclude each other"),
+        (["up", "--qos", "--no-sm"], 2, "--no-sm and --qos exclude each other"),
+        (["up", "--no-sm", "--lmc=1"], 2, "--no-sm and --lmc exclude each other"),
+        (["up", "--no-sm", "--shards", "2", "--packet-life", "14"], 2, "--no-sm and --packet-life exclude each"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
