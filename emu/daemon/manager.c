@@ -49,21 +49,35 @@ static struct host *manager_default_host(struct daemon *d)
 	return first ? daemon_host_of(d, first) : NULL;
 }
 
+/* The host of --sm-host. NULL with a message in @err. */
+static struct host *manager_named_host(struct daemon *d, char *err, size_t err_len)
+{
+	struct host *h = daemon_host_get(d, d->opt.sm_host), *other = manager_default_host(d);
+
+	if (!h || !on_fabric(h->node)) {
+		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\" with an InfiniBand port",
+			 d->opt.sm_host);
+		return NULL;
+	}
+	/* The subnet of the other hosts would never be up. */
+	if (!manager_has_link(h->node) && manager_has_link(other->node)) {
+		snprintf(err, err_len,
+			 "--sm-host: port 1 of host \"%s\" has no cable, or a disabled one, so that a subnet manager "
+			 "there reaches no node; use another host, such as \"%s\"",
+			 h->uv.name, other->uv.name);
+		return NULL;
+	}
+	return h;
+}
+
 /* The host of --sm-host, or the default. NULL with a message in @err. */
 static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
 {
-	struct host *h = d->opt.sm_host ? NULL : manager_default_host(d);
+	struct host *h = d->opt.sm_host ? manager_named_host(d, err, err_len) : manager_default_host(d);
 
-	if (d->opt.sm_host)
-		h = daemon_host_get(d, d->opt.sm_host);
-	if (h && on_fabric(h->node))
-		return h;
-	if (d->opt.sm_host)
-		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\" with an InfiniBand port",
-			 d->opt.sm_host);
-	else
+	if (!h && !d->opt.sm_host)
 		snprintf(err, err_len, "the fabric has no host on which a subnet manager could run; use --no-sm");
-	return NULL;
+	return h;
 }
 
 /* Records events of the subnet manager in the timeline. */

@@ -178,6 +178,15 @@ def test_the_subnet_manager_runs_where_a_link_is(new_fabric, off):
     new_fabric.wait_active()
 
 
+def test_the_host_of_the_subnet_manager_needs_a_link(new_fabric):
+    """Without one, `muslin up` waited half a minute for the ports of the others."""
+    text = "leafs 1 hosts 2\ndisable h1:1"
+    out = new_fabric.command("up", "--sm-host", "h1", text, status=1)
+    assert '--sm-host: port 1 of host "h1" has no cable, or a disabled one, ' in out and 'such as "h2"' in out
+    assert not new_fabric.command("list")
+    assert "its manager is on h2\n" in new_fabric.command("up", "--sm-host", "h2", text)
+
+
 def test_up_names_the_host_of_a_manager_without_a_link(new_fabric):
     out = new_fabric.command("up", "leafs 1 hosts 1\ndisable h1:1")
     assert "0 links; subnet up" in out and "its manager is on h1, whose port has no link\n" in out
