@@ -25,7 +25,7 @@ static bool parse_size(const char *text, u32 *size)
 	unsigned long n = strtoul(text, &end, 10);
 	u32 shift = *end == 'k' || *end == 'K' ? 10 : *end == 'm' || *end == 'M' ? 20 : 0;
 
-	if (end[shift != 0] || n > 1u << 20 || !n || (u64)n << shift > 1u << 30)
+	if (end[shift != 0] || n > 1u << 30 || !n || (u64)n << shift > 1u << 30)
 		return false;
 	*size = (u32)n << shift;
 	return true;
@@ -203,6 +203,18 @@ static const char *option_values(const char *word)
 	return i < ARRAY_SIZE(values) ? values[i][1] : "another one";
 }
 
+/* A queue grows beyond its size only with frames of links that have flow control. Cables may have another queue. */
+static int read_options_check(struct fabric_build *b, const struct words *w)
+{
+	const struct eth_link_config *c = w->link;
+	u32 queue = c->queue ? c->queue : ETH_QUEUE;
+
+	if (c->ecn <= queue || c->pause || c->pfc || (w->age_ns && !c->queue))
+		return 0;
+	return fabric_build_error(b, "ecn %u is more than the queue of %u bytes, so that no frame would be marked",
+				  c->ecn, queue);
+}
+
 static int read_options(struct fabric_build *b, struct fabric_line *l, const struct words *w)
 {
 	char word[80], val[160];
@@ -232,7 +244,7 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 		if (!got)
 			return fabric_build_error(b, "\"%.60s\" is not known here, or needs a value", word);
 	}
-	return 0;
+	return read_options_check(b, w);
 }
 
 static struct fabric_ether *ether_of(struct fabric_build *b)
