@@ -328,6 +328,7 @@ def test_options_are_what_they_are_called(new_fabric, args, status, words):
         (["--mem", "x"], "--mem: expected a size such as 768M"),
         (["--cpus", "0"], "--cpus: expected a number, not '0'"),
         (["--foo"], "unrecognized arguments: --foo; `muslin vm --help` lists the options"),
+        (["--tcp", "0,1"], "--tcp: expected PORT[,PORT...], or 0 for none, not '0,1'"),
         (["--share", "/nonexistent"], "--share: /nonexistent: no such folder"),
         (["--qemu", "/nonexistent"], "--qemu /nonexistent: no such program"),
     ],
