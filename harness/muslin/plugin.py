@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import hashlib
 import itertools
@@ -40,6 +41,7 @@ CLEANER = pytest.StashKey["subprocess.Popen[str]"]()  # of the session: removes 
 # and programs may take a moment to end.
 CLEAN = 'while read -r f; do set -- "$@" "$f"; done; until rm -rf -- "$@" || [ $((n += 1)) -gt 20 ]; do sleep 0.5; done'
 GUEST_OPTIONS = ("kernel", "qemu", "model")  # each is --muslin-NAME, and the environment variable MUSLIN_NAME
+SHARDS_MAX = 64  # of `muslin up --shards`
 CLOCK_TICK = 0.01  # seconds by which a file's time may be behind the clock, at most: the kernel's coarsest tick
 RESTORED = "crng reseeded due to virtual machine fork"  # what a kernel logs first after a restore, from Linux 5.18 on
 
@@ -47,11 +49,18 @@ Topology = Union[StrPath, None]
 MakeFabric = Callable[[str], Fabric]
 
 
+def _shards(text: str) -> int:
+    """Of --muslin-shards."""
+    if not text.isdecimal() or not 1 <= int(text) <= SHARDS_MAX:
+        raise argparse.ArgumentTypeError(f"expected a number of daemons from 1 to {SHARDS_MAX}, not {text!r}")
+    return int(text)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("muslin")
     group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a build directory, or installed")
     group.addoption("--muslin-seed", type=int, default=1, help="the seed of all random numbers of fabrics and faults")
-    group.addoption("--muslin-shards", type=int, default=1, help="split each fabric over so many daemons, if possible")
+    group.addoption("--muslin-shards", type=_shards, default=1, help="split each fabric over N daemons, if possible")
     group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this directory")
     group.addoption("--muslin-kernel", help="the kernel of guests: a version prefix (6.12), or newest")
     group.addoption("--muslin-qemu", help="the QEMU of guests: a program, a version prefix (10), or newest")

@@ -498,6 +498,13 @@ def test_shards(muslin_programs, tmp_path):
     assert "1 passed" in out and "despite" not in out, out
 
 
+@pytest.mark.parametrize("number", ["0", "65", "-1", "two"])
+def test_shards_that_no_fabric_can_have(muslin_programs, tmp_path, number):
+    out = run_pytest(muslin_programs, tmp_path, SHARDS, f"--muslin-shards={number}")
+    assert f"--muslin-shards: expected a number of daemons from 1 to 64, not '{number}'\n" in out
+    assert "passed" not in out
+
+
 def ended(pid):
     """Whether the process has ended, even if nobody has reaped it."""
     try:
