@@ -9,6 +9,8 @@ from .job import Job
 from .process import Process, free_port, wait_until
 from .vm import VM
 
+__version__ = "1.0.0"
+
 __all__ = [
     "Fabric",
     "FabricError",

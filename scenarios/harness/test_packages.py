@@ -33,7 +33,7 @@ def test_versions_agree(muslin_programs):
     version = output(TREE / "ci/package", "version").strip()
     for program in ("muslin", "muslind", "muslin-sim", "muslin-sm"):
         assert output(muslin_programs / program, "--version").split()[-1] == version
-    files = "pyproject.toml emu/guest/dkms.conf ci/pack/muslin.spec ci/pack/debian/changelog CHANGELOG.md"
+    files = "harness/muslin/__init__.py emu/guest/dkms.conf ci/pack/muslin.spec ci/pack/debian/changelog CHANGELOG.md"
     for file in files.split():
         assert re.search(rf"\b{re.escape(version)}\b", (TREE / file).read_text()), file
 
@@ -144,6 +144,8 @@ def test_wheel(wheel, venv, folder):
     assert {"GPL-2.0-only.txt", "BSD-2-Clause.txt"} <= {pathlib.PurePath(n).name for n in names}
     libraries = {n.rpartition("/")[2] for n in names if re.search(r"/_programs/lib/[^/]+$", n)}
     assert libraries == {n.split("/")[-2] for n in names if "/_programs/share/licenses/" in n}
+    versions = "import muslin, importlib.metadata as m; print(muslin.__version__, m.version('muslin'))"
+    assert len(set(output(venv / "bin/python", "-c", versions, cwd=folder).split())) == 1
     muslin = venv / "bin/muslin"
     daemon = next(venv.glob("lib/python3*/site-packages/muslin/_programs/bin/muslind"))
     carried = re.findall(r"=> (\S+/_programs/\S+)", output("ldd", daemon))
