@@ -8,6 +8,7 @@
 #include "emu/lib/types.h"
 
 #define STATE_AT   8 /* column of a port's state */
+#define PEER_WIDTH 15
 #define SHOW_USAGE "usage: muslin show [--name FABRIC] [--json] [--counters] [NODE] | --topology | --svg"
 
 struct show {
@@ -78,7 +79,8 @@ void cli_line(const char *text, size_t at)
 		       text + at + len);
 }
 
-static void print_port(const json_t *p)
+/* @guid: of a port that a partition can have as a member; else empty. */
+static void print_port(const json_t *p, const char *guid)
 {
 	char link[32] = "", peer[96] = "-", line[256];
 
@@ -89,9 +91,9 @@ static void print_port(const json_t *p)
 			 json_number_value(json_object_get(p, "rate")));
 	if (*cli_text(p, "peer"))
 		snprintf(peer, sizeof(peer), "%s:%lld", cli_text(p, "peer"), cli_number(p, "peer_port"));
-	snprintf(line, sizeof(line), "  %4lld  %-11s %-12s %-13s %s%s", cli_number(p, "num"), cli_text(p, "state"),
-		 cli_text(p, "phys_state"), link, peer,
-		 json_is_true(json_object_get(p, "unplugged")) ? " (unplugged)" : "");
+	snprintf(line, sizeof(line), "  %4lld  %-11s %-12s %-13s %-*s%s%s%s", cli_number(p, "num"),
+		 cli_text(p, "state"), cli_text(p, "phys_state"), link, *guid ? PEER_WIDTH : 0, peer, *guid ? " " : "",
+		 guid, json_is_true(json_object_get(p, "unplugged")) ? " (unplugged)" : "");
 	cli_line(line, STATE_AT);
 	print_counters(p);
 }
@@ -99,6 +101,7 @@ static void print_port(const json_t *p)
 static void print_node(const json_t *n)
 {
 	const json_t *guest = json_object_get(n, "guest");
+	bool subnet = !strcmp(cli_text(n, "type"), "ca") && !*cli_text(n, "binding");
 	char id[24];
 	json_t *p, *ip;
 	size_t i;
@@ -111,7 +114,7 @@ static void print_node(const json_t *n)
 	{
 		/* Port 0 of a switch has no further information. */
 		if ((*cli_text(p, "peer") || *cli_text(n, "binding")) && cli_number(p, "num"))
-			print_port(p);
+			print_port(p, subnet ? cli_text(p, "guid") : "");
 	}
 	if (json_object_get(guest, "driver"))
 		printf("        guest's device, %s driver\n",
@@ -177,7 +180,7 @@ static void print_table(const json_t *shown)
 	else
 		printf("fabric %s, no subnet manager\n", cli_text(shown, "name"));
 	print_manager(json_object_get(shown, "manager"));
-	printf("  port  state       physical     link, Gb/s    peer\n");
+	printf("  port  state       physical     link, Gb/s    %-*s port guid\n", PEER_WIDTH, "peer");
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
 	{
 		if (strcmp(cli_text(n, "type"), "switch") || strcmp(cli_text(n, "link_layer"), "Ethernet"))
