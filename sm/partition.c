@@ -370,6 +370,11 @@ static bool partition_member(struct scan *s)
 		;
 	if (i < ARRAY_SIZE(whom_names))
 		m.whom = whom_names[i].whom;
+	else if (!isdigit((unsigned char)s->word[0]))
+		return partition_fail(s,
+				      "a member is a port GUID, as ibstat prints it, or ALL, ALL_CAS, ALL_SWITCHES, "
+				      "ALL_ROUTERS, ALL_VCAS or SELF, not '%s'",
+				      s->word);
 	else if (!partition_number(s, "port GUID", ~0ull, &m.guid))
 		return false;
 	partition_skip(s, false);

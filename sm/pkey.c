@@ -180,6 +180,36 @@ static void pkey_leave_groups(struct sm *sm)
 	}
 }
 
+static bool node_has_port(const struct sm_node *n, u64 guid)
+{
+	u32 i;
+
+	for (i = 0; i <= n->nports; i++)
+		if (n->ports[i].guid == guid)
+			return true;
+	return false;
+}
+
+/* Warns of members by the GUID of a node instead of a port's, which adds no port. */
+static void pkey_check_members(struct sm *sm)
+{
+	const struct sm_partition *part;
+	const struct sm_node *n;
+	u32 i, k;
+
+	for (i = 0; i < sm->parts->n; i++) {
+		part = &sm->parts->part[i];
+		for (k = 0; k < part->nmembers; k++) {
+			n = part->members[k].whom == SM_WHOM_GUID ? sm_node_find(sm, part->members[k].guid) : NULL;
+			if (n && !node_has_port(n, n->guid))
+				sm_log(sm, LOG_WARN,
+				       "partition %s: %s is no port but a node: use the GUIDs of its ports", part->name,
+				       sm_node_name(n));
+		}
+	}
+	sm->parts_checked = true;
+}
+
 void sm_pkey_assign(struct sm *sm)
 {
 	bool others = sm->next_parts;
@@ -191,6 +221,7 @@ void sm_pkey_assign(struct sm *sm)
 		sm_partitions_destroy(sm->parts);
 		sm->parts = sm->next_parts;
 		sm->next_parts = NULL;
+		sm->parts_checked = false;
 		list_for_each (g, &sm->groups, link)
 			g->well_known = false; /* the new partitions set it again */
 		sm_mcast_init(sm);
@@ -202,6 +233,8 @@ void sm_pkey_assign(struct sm *sm)
 				pkey_assign(sm, &n->ports[i]);
 	if (others)
 		pkey_leave_groups(sm);
+	if (!sm->parts_checked)
+		pkey_check_members(sm);
 }
 
 /* ---- queries ---- */

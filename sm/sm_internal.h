@@ -358,6 +358,7 @@ struct sm {
 
 	struct sm_lfts *lfts;                     /* static ones; NULL: none */
 	struct sm_partitions *parts, *next_parts; /* next: used from the next heavy sweep on; NULL: unchanged */
+	bool parts_checked;                       /* for members by the GUID of a node */
 
 	/* mcast.c */
 	struct list groups;

@@ -27,6 +27,20 @@ def test_wrong_partitions_name_the_line(new_fabric):
     assert "partitions.conf:2" in new_fabric.command("up", "--partitions", path, status=1)
 
 
+def test_members_of_partitions_are_ports(new_fabric):
+    """`muslin show` prints their GUIDs; the log names a member by the GUID of a node, which would be none."""
+    path = new_fabric.folder / "partitions.conf"
+    shown = new_fabric.up("leafs 1 hosts 2").command("show", "h1")
+    (port,) = re.findall(r"^ +1 +Active +LinkUp +4xHDR 200 +leaf1:1 +(0x\w{16})$", shown, re.M)
+    assert port == guid(new_fabric, "h1")
+    nodes = {h: new_fabric.node(h)["guid"] for h in ("h1", "h2")}
+    path.write_text(f"Default=0x7fff : ALL=full;\nBlue=0x8002 : {port}=full, {nodes['h2']}=full;\n")
+    new_fabric.command("partitions", path)
+    assert pkeys(new_fabric, "h1")[:2] == ["ffff", "8002"] and pkeys(new_fabric, "h2")[:2] == ["ffff", "0000"]
+    warning = f"partition Blue: h2 {nodes['h2']} is no port but a node: use the GUIDs of its ports\n"
+    assert new_fabric.daemon_log().count(warning) == 1 and nodes["h1"] not in new_fabric.daemon_log()
+
+
 def test_partitions_without_a_file_or_a_manager(new_fabric):
     new_fabric.up("leafs 1 hosts 2")
     assert "use `muslin partitions FILE`" in new_fabric.command("partitions", status=1)
