@@ -11,7 +11,7 @@ function __muslin_hosts
     test -r $base/$name/tree/addresses; and string split -f1 ' ' <$base/$name/tree/addresses | sort -u
 end
 
-set -l commands up down run env cdi vm cp show trace link mode partitions fault top metrics timeline console log list help
+set -l commands up down run env cdi vm cp show trace link mode partitions fault top metrics timeline console log list help version
 complete -c muslin -f
 complete -c muslin -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c muslin -l name -x -d fabric -a "(muslin list 2>/dev/null | string split -f1 ' ')"
@@ -21,7 +21,21 @@ complete -c muslin -n "__fish_seen_subcommand_from fault; and __fish_seen_subcom
 complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
 complete -c muslin -n "__fish_seen_subcommand_from env" -l json
 complete -c muslin -n "__fish_seen_subcommand_from show" -l json -l counters -l topology -l svg
-complete -c muslin -n "__fish_seen_subcommand_from up partitions" -F
+complete -c muslin -n "__fish_seen_subcommand_from fault; and __fish_seen_subcommand_from list" -l json
+complete -c muslin -n "__fish_seen_subcommand_from cdi" -s w -r -d file
+set -l trace "__fish_seen_subcommand_from trace"
+complete -c muslin -n $trace -s w -r -d file
+complete -c muslin -n $trace -s C -x -d "megabytes of each file"
+complete -c muslin -n $trace -s W -x -d "files that are kept"
+complete -c muslin -n $trace -s c -x -d packets
+complete -c muslin -n $trace -l duration -x -d seconds
+complete -c muslin -n $trace -s s -x -d "bytes of each packet"
+complete -c muslin -n "__fish_seen_subcommand_from metrics" -l listen -x -d "serve by HTTP at this port"
+complete -c muslin -n "__fish_seen_subcommand_from top" -s n -x -d times
+complete -c muslin -n "__fish_seen_subcommand_from top" -l interval -x -d "seconds between two"
+complete -c muslin -n "__fish_seen_subcommand_from timeline" -l start -d "begin to record"
+complete -c muslin -n "__fish_seen_subcommand_from log" -s f -d follow
+complete -c muslin -n "__fish_seen_subcommand_from up partitions cp" -F
 set -l up "__fish_seen_subcommand_from up"
 complete -c muslin -n $up -l seed -x -d "seed of random numbers"
 complete -c muslin -n $up -l foreground -d "do not detach"

@@ -250,6 +250,38 @@ def test_completion_of_ups_options(muslin_programs):
     assert set(re.findall(r"-n \$up -l ([a-z-]+)", texts[2])) == options
 
 
+def offered_by_bash(line):
+    words = " ".join(f"'{w}'" for w in line)
+    script = f"source {TREE}/ci/completion/muslin; COMP_WORDS=({words}); COMP_CWORD={len(line) - 1}; _muslin"
+    return output("bash", "-c", f"{script}; printf '%s\\n' \"${{COMPREPLY[@]}}\"").split()
+
+
+def offered_by_fish(line):
+    script = f"complete -e muslin; source {TREE}/ci/completion/muslin.fish; complete -C '{' '.join(line)}'"
+    return [out.split("\t")[0] for out in output("fish", "-N", "-c", script).splitlines()]
+
+
+def test_completion_of_all_commands(muslin_programs):
+    """Each shell offers all commands and options that `muslin help` lists."""
+    found = {}
+    for command, rest in re.findall(r"^  ([a-z]+)(.*)", output(muslin_programs / "muslin", "help"), re.M):
+        words = ["muslin", command, *(["list"] if command == "fault" and " list " in rest else [])]
+        options = re.findall(r"(?<=[\[ |])--?[A-Za-z]+", rest) if command not in ("up", "vm") else []
+        found.setdefault(tuple(words), set()).update(options)
+    assert {"-w", "-C", "-W", "-c", "--duration", "-s"} <= found["muslin", "trace"]
+    assert {"--topology", "--json"} <= found["muslin", "show"] and found["muslin", "fault", "list"] == {"--json"}
+    commands = {words[1] for words in found}
+    zsh = (TREE / "ci/completion/_muslin").read_text()
+    assert set(re.findall("['\"]([a-z]+):", re.search(r"commands=\(.*?\)\n", zsh, re.S)[0])) == commands
+    for offered in offered_by_bash, offered_by_fish:
+        assert commands <= set(offered(["muslin", ""])), offered
+        for words, options in found.items():
+            assert all(o in offered([*words, o[:1] if o[1] != "-" else o]) for o in options), (offered, words)
+    for (_, command, *_), options in found.items():
+        text = re.search(rf"^\t{command}\) [^\n]*;;$|^\t{command}\)\n.*?^\t\t;;$", zsh, re.S | re.M)
+        assert not options or all(re.search(rf"{o}(?![a-z])", text[0]) for o in options), (command, text)
+
+
 SIM = ("muslin-sim", "_muslin-sim", "muslin-sim.fish")
 
 
