@@ -169,6 +169,19 @@ static void storm_changed(struct fault *changed)
 	}
 }
 
+static int storm_check(struct fault *base, char *err, size_t err_len)
+{
+	struct eth_fault *ft = eth_fault(base);
+	struct eth_end *end;
+
+	eth_for_each_end (ft, end)
+		if (end->cfg.pause || end->cfg.pfc & (ft->classes ? ft->classes : 0xff))
+			return 0;
+	return spec_refuse(err, err_len,
+			   "storm: no link there has PAUSE or priority flow control%s, which stops its sender",
+			   ft->classes ? " of this class" : "");
+}
+
 static void eth_fault_link(struct fault *base, bool up)
 {
 	struct eth_end *end;
@@ -307,7 +320,11 @@ static const struct fault_kind frame_kinds[] = {
 	  .prepare = swap_check,
 	  .required = BIT_ULL(ETH_WITH),
 	  .allowed = BIT_ULL(FAULT_FOR) },
-	{ .name = "storm", .apply = storm_changed, .undo = storm_changed, .allowed = BIT_ULL(ETH_CLASS) },
+	{ .name = "storm",
+	  .apply = storm_changed,
+	  .undo = storm_changed,
+	  .prepare = storm_check,
+	  .allowed = BIT_ULL(ETH_CLASS) },
 	{ .name = NULL },
 };
 

@@ -361,6 +361,7 @@ static void test_fault_lines(void)
 					     "b drop pcap='port http'",
 					     "b drop pcap='ether proto \\\\ip'",
 					     "b storm class=8",
+					     "b storm",
 					     "sw1:9 drop",
 					     "sw1:0 drop",
 					     "b drop time=5ms",

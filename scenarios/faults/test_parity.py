@@ -27,7 +27,7 @@ CELLS = [(kind, link) for kind, row in TABLE.items() for link, cell in row.items
 
 TOPOLOGY = """\
 leafs 1 hosts 2
-ethernet sw1
+ethernet sw1 pfc 7
 host e1 ether sw1 ip 192.168.7.1/24 dcqcn
 host e2 ether sw1 ip 192.168.7.2/24 dcqcn
 host r1 roce {} dcqcn
@@ -314,6 +314,8 @@ def test_what_no_link_has(all_links):
     }.items():
         out = all_links.command("fault", "add", "all", *words, status=1)
         assert message in out and out.count(message) == 1, out
+    kinds = out.partition("there are: ")[2].split()
+    assert {"drop", "storm", "reject", "symbol"} < set(kinds) and len(set(kinds)) == len(kinds), out
 
 
 @pytest.mark.parametrize("link", LINKS)
