@@ -152,10 +152,25 @@ static bool any_links(struct daemon *d, const struct fault_target *target)
 	return i <= fabric_node_count(d->fabric);
 }
 
+/* Appends those of @names, separated by blanks, that @list does not have yet. */
+static void names_add(char *list, size_t size, char *names)
+{
+	char *name, *save, *at;
+	size_t len;
+
+	for (name = strtok_r(names, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+		len = strlen(name);
+		for (at = strstr(list, name); at && (at[-1] != ' ' || (at[len] && at[len] != ' '));
+		     at = strstr(at + 1, name))
+			;
+		if (!at)
+			snprintf(list + strlen(list), size - strlen(list), " %s", name);
+	}
+}
+
 void daemon_fault_refuse(struct daemon *d, const char *place, const char *action, char *err, size_t err_len)
 {
-	char names[200];
-	size_t at;
+	char names[200], list[400] = " ";
 	u32 i;
 
 	if (fault_kind(&hca_fault_target, action) || fault_kind(&second_manager_target, action) ||
@@ -171,12 +186,12 @@ void daemon_fault_refuse(struct daemon *d, const char *place, const char *action
 		snprintf(err, err_len, "%.64s: there is no such node", place);
 		return;
 	}
-	at = (size_t)snprintf(err, err_len, "%s: there is no such fault at %.64s; there are:", action, place);
-	for (i = 0; i < ARRAY_SIZE(targets) && at < err_len; i++)
+	for (i = 0; i < ARRAY_SIZE(targets); i++)
 		if (targets[i].at(d, place) || (daemon_place_is_all(place) && any_links(d, targets[i].target))) {
 			fault_names(targets[i].target, names, sizeof(names));
-			at += (size_t)snprintf(err + at, err_len - at, " %s", names);
+			names_add(list, sizeof(list), names);
 		}
+	snprintf(err, err_len, "%s: there is no such fault at %.64s; there are:%s", action, place, list + 1);
 }
 
 struct fault_set *daemon_fault_set(struct daemon *d, const char *place, const char *action, char *err, size_t err_len)
