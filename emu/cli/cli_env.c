@@ -25,7 +25,8 @@ static const char *const variables[] = { "MUSLIN_NAME",   "MUSLIN_RUNDIR", "MUSL
 /* Finds the preload library. */
 static void library_find(char path[RUNDIR_PATH_MAX])
 {
-	static const char *const places[] = { SHIM, "../lib/muslin/" SHIM, MUSLIN_LIBDIR "/" SHIM, NULL };
+	static const char *const places[] = { SHIM, "../lib/muslin/" SHIM, "../lib64/muslin/" SHIM,
+					      MUSLIN_LIBDIR "/" SHIM, NULL };
 	char found[RUNDIR_PATH_MAX], *real;
 
 	cli_beside(found, sizeof(found), places);

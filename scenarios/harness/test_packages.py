@@ -52,6 +52,24 @@ def test_uninstall_removes_what_install_put(request, folder):
     assert not list(folder.rglob("*muslin*"))
 
 
+def test_programs_find_their_library(request, folder):
+    """In lib, in lib64, and in the libdir that they were built with; `make install` refuses another one."""
+    prefix, env = folder / "p", os.environ | {"MUSLIN_RUNDIR": str(folder / "r"), "MUSLIN_NAME": "libdir"}
+    env.pop("LD_PRELOAD", None)
+    muslin = prefix / "bin/muslin"
+    for lib in "lib", "lib64":
+        make(request, "install", f"prefix={prefix}", f"libdir={prefix}/{lib}")
+        output(muslin, "up", "leafs 1 hosts 2", env=env)
+        try:
+            assert f"LD_PRELOAD='{prefix}/{lib}/muslin/" in output(muslin, "env", "h1", env=env)
+        finally:
+            output(muslin, "down", env=env)
+        make(request, "uninstall", f"prefix={prefix}", f"libdir={prefix}/{lib}")
+    argv = [TREE / "ci/install", "install", build(request), "", prefix, prefix / "elsewhere"]
+    r = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert r.returncode == 1 and f"give libdir={prefix}/elsewhere to `make all`, too" in r.stderr, r
+
+
 def test_install_leaves_folders_as_they_are(request, folder):
     """An existing directory, such as /usr and /tmp, keeps its mode all the time: ctime would show a change."""
     where = [f"DESTDIR={folder}", "prefix=/opt/x", "libdir=/opt/x/lib64"]
