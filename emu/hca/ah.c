@@ -20,7 +20,7 @@ int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ah
 		return -EOPNOTSUPP; /* iWARP has no datagrams */
 	if (!pd || hca_av_check(ctx->hca, av, true))
 		return -EINVAL;
-	err = hca_may_create(ctx->hca, HCA_OBJECT_AH, ctx->ahs.used, ctx->hca->caps.max_ah);
+	err = hca_may_create(ctx, HCA_OBJECT_AH, ctx->ahs.used, ctx->hca->caps.max_ah);
 	if (err)
 		return err;
 	ah = calloc(1, sizeof(*ah));

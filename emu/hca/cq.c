@@ -14,7 +14,7 @@ struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn)
 
 int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn)
 {
-	int err = hca_may_create(ctx->hca, HCA_OBJECT_CQ, ctx->hca->cqs.used, ctx->hca->caps.max_cq);
+	int err = hca_may_create(ctx, HCA_OBJECT_CQ, ctx->hca->cqs.used, ctx->hca->caps.max_cq);
 	struct hca_cq *cq;
 
 	if (err)

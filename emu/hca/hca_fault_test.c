@@ -142,11 +142,11 @@ static void check_opcodes(struct fixture *f)
 		{ HCA_WC_RDMA_WRITE, HCA_WR_RDMA_WRITE_WITH_IMM },
 		{ HCA_WC_RECV, 0 },
 	};
-	struct fault *ft = arm(f, "complete opcode=write nth=2 status=REM_OP_ERR");
+	struct fault *ft = arm(f, "complete opcode=write nth=2 status=REM_OP_ERR"), *unplugged;
 	struct hca_send_wr send = { .opcode = HCA_WR_RDMA_WRITE };
 	struct pair p = make(f);
 	struct hca_cqe cqe[8];
-	u32 i, fatal = f->events[HCA_EVENT_QP_FATAL], errs = f->events[HCA_EVENT_PORT_ERR];
+	u32 i, pdn, fatal = f->events[HCA_EVENT_QP_FATAL], errs = f->events[HCA_EVENT_PORT_ERR];
 
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		complete_one(&p, &order[i]);
@@ -194,7 +194,13 @@ static void check_opcodes(struct fixture *f)
 	hca_ctx_set_internal(f->ctx);
 	row(69, "the daemon's own queue pairs are exempt",
 	    hca_next_recv(p.qp, &(struct hca_recv_wr){ .token = 0 }) == 1 && !ft->pick.seen);
+	fault_remove(ft);
+	ft = arm(f, "refuse object=pd nth=1");
+	unplugged = arm(f, "unplug");
+	row(70, "and its objects", !hca_pd_alloc(f->ctx, &pdn) && !hca_pd_free(f->ctx, pdn) && !ft->pick.seen);
+	fault_remove(unplugged);
 	f->ctx->internal = false;
+	row(71, "a program's are not", hca_pd_alloc(f->ctx, &pdn) == -ENOMEM);
 	fault_remove(ft);
 	unmake(&p);
 }

@@ -306,10 +306,13 @@ static inline bool hca_faulty(const struct hca *hca)
 	return unlikely(!fault_set_empty(&hca->faults));
 }
 
-/* Checks for an injected failure, then the limit: @used of at most @max exist. 0 or -errno. */
-static inline int hca_may_create(struct hca *hca, enum hca_object object, u32 used, u32 max)
+/*
+ * Checks for an injected failure, from which the daemon's own objects are exempt, then the limit: @used of at most @max
+ * exist. 0 or -errno.
+ */
+static inline int hca_may_create(const struct hca_ctx *ctx, enum hca_object object, u32 used, u32 max)
 {
-	int err = hca_faulty(hca) ? hca_fault_refuse(hca, object) : 0;
+	int err = hca_faulty(ctx->hca) && !ctx->internal ? hca_fault_refuse(ctx->hca, object) : 0;
 
 	return err ? err : used >= max ? -ENOMEM : 0;
 }

@@ -55,7 +55,7 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 	struct hca_key_space *ks = &ctx->hca->keys;
 	bool mr = kind == HCA_KEY_MR;
 	u32 key, *used = mr ? &ks->mrs : &ks->mws;
-	int err = hca_may_create(ctx->hca, mr ? HCA_OBJECT_MR : HCA_OBJECT_MW, *used, mr ? caps->max_mr : caps->max_mw);
+	int err = hca_may_create(ctx, mr ? HCA_OBJECT_MR : HCA_OBJECT_MW, *used, mr ? caps->max_mr : caps->max_mw);
 	struct hca_key *k;
 
 	if (err)

@@ -64,8 +64,8 @@ int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64
 
 	if (err)
 		return err;
-	if (!pd || !has_page(ctx->hca, va, len) || (len > ctx->hca->caps.max_mr_size && !whole) || wraps(va, len) ||
-	    wraps(base, len))
+	if (!pd || !has_page(ctx->hca, va, len) || wraps(va, len) || wraps(base, len) ||
+	    (len > ctx->hca->caps.max_mr_size && !whole && !ctx->internal))
 		return -EINVAL;
 	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)

@@ -29,7 +29,7 @@ int hca_pd_use(struct hca_ctx *ctx, u32 pdn, int by)
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
 {
-	int err = hca_may_create(ctx->hca, HCA_OBJECT_PD, ctx->hca->pds.used, ctx->hca->caps.max_pd);
+	int err = hca_may_create(ctx, HCA_OBJECT_PD, ctx->hca->pds.used, ctx->hca->caps.max_pd);
 	struct hca_pd *pd;
 
 	if (err)

@@ -121,7 +121,7 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	qp->attr.port = init->type <= HCA_QPT_GSI ? init->port : 0;
 	qp->state = HCA_QPS_RESET;
 	list_init(&qp->in_error);
-	err = hca_may_create(hca, HCA_OBJECT_QP, hca->qps.used, hca->caps.max_qp);
+	err = hca_may_create(ctx, HCA_OBJECT_QP, hca->qps.used, hca->caps.max_qp);
 	if (err)
 		goto err_free;
 	err = enter(hca, qp, init->qpn);

@@ -25,7 +25,7 @@ int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr
 	if (!pd || !attr->max_wr || attr->max_wr > caps->max_srq_wr || attr->max_sge > caps->max_srq_sge ||
 	    attr->limit > attr->max_wr || (attr->xrcdn && !cq))
 		return -EINVAL;
-	err = hca_may_create(ctx->hca, HCA_OBJECT_SRQ, ctx->hca->srqs.used, caps->max_srq);
+	err = hca_may_create(ctx, HCA_OBJECT_SRQ, ctx->hca->srqs.used, caps->max_srq);
 	if (err)
 		return err;
 	srq = calloc(1, sizeof(*srq));

@@ -344,6 +344,17 @@ static void group_retry(struct loop_timer *t, struct now now)
 	group_join(container_of(t, struct ipif_group, retry));
 }
 
+static void group_join_later(struct ipif_group *g)
+{
+	struct ipif *ip = g->ip;
+
+	sa_mcast_leave(g->mcast);
+	g->mcast = NULL;
+	g->joined = false;
+	g->retry_ns = min(max(g->retry_ns * 2, RETRY_MIN_NS), RETRY_MAX_NS);
+	loop_timer_set(ip->cfg.loop, &g->retry, loop_now(ip->cfg.loop).ns + g->retry_ns);
+}
+
 static void group_joined(void *ctx, int status, u16 sa_status, const struct sa_mcmember *rec)
 {
 	struct ipif_group *g = ctx;
@@ -351,24 +362,21 @@ static void group_joined(void *ctx, int status, u16 sa_status, const struct sa_m
 	u32 i;
 
 	if (status) { /* also of a group that was joined, which the SA of another master refuses */
-		sa_mcast_leave(g->mcast);
-		g->mcast = NULL;
-		g->joined = false;
-		g->retry_ns = min(max(g->retry_ns * 2, RETRY_MIN_NS), RETRY_MAX_NS);
-		loop_timer_set(ip->cfg.loop, &g->retry, loop_now(ip->cfg.loop).ns + g->retry_ns);
+		group_join_later(g);
 		return;
 	}
 	g->joined = true;
-	g->retry_ns = 0;
 	if (!ip->wq) {
 		ip->qkey = rec->qkey;
 		status = qp_create(ip);
 	}
-	if (status) {
+	if (status) { /* the limit of a fault on the adapter's objects, say, is reached */
 		log_at(LOG_WARN, ip->port->name, "port %u has no IP: %s", ip->port->num, strerror(-status));
 		qp_destroy(ip);
+		group_join_later(g);
 		return;
 	}
+	g->retry_ns = 0;
 	group_attach(g);
 	for (i = 1; i < IPIF_GROUPS && g == &ip->group[0]; i++)
 		group_join(&ip->group[i]);

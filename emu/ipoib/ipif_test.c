@@ -21,6 +21,7 @@ struct world {
 	struct seen sa; /* at the far end: accepts every join */
 	struct sa_client *client;
 	struct hca *hca;
+	struct ipif_config cfg;
 	struct ipif *ip;
 	struct hca_ctx *ctx; /* of the client */
 	struct hca_soft_wq *wq;
@@ -61,7 +62,6 @@ static void world_open(struct world *w)
 {
 	struct wire_port *ports[1] = { &w->c.a.port };
 	struct hca_config hca = { .name = "h1", .node_guid = 0x1234, .nports = 1, .ports = ports, .seed = 7 };
-	struct ipif_config cfg = { .v4 = ip_addr_v4(OWN), .v4_len = 24 };
 
 	memset(w, 0, sizeof(*w));
 	cable_open(&w->c);
@@ -72,11 +72,10 @@ static void world_open(struct world *w)
 	w->client = sa_client_create(w->c.loop, w->c.ma);
 	w->hca = hca_create(w->c.loop, &hca);
 	hca_set_transport(w->hca, &rxe_transport);
-	cfg.loop = w->c.loop;
-	cfg.hca = w->hca;
-	cfg.mp = w->c.ma;
-	cfg.sa = w->client;
-	w->ip = ipif_create(&cfg);
+	w->cfg = (struct ipif_config){
+		.loop = w->c.loop, .hca = w->hca, .mp = w->c.ma, .sa = w->client, .v4 = ip_addr_v4(OWN), .v4_len = 24
+	};
+	w->ip = ipif_create(&w->cfg);
 	client_open(w);
 	cable_run(&w->c, 1000);
 }
@@ -201,9 +200,30 @@ static void test_send_error(struct world *w)
 	row(0, "back in RTS", qp->state == HCA_QPS_RTS && answers(w));
 }
 
+/* Without room for its CQ beside the client's one it tries again, and its objects are no match of faults. */
+static void test_limits(struct world *w)
+{
+	struct fault *limit, *fatal, *large;
+	char err[256];
+
+	ipif_destroy(w->ip);
+	limit = fault_add(hca_faults(w->hca), "h1 caps max_cq=1", err, sizeof(err));
+	w->ip = ipif_create(&w->cfg);
+	cable_run(&w->c, 100);
+	row(0, "no room", limit && !w->ip->wq && !ipif_broadcast(w->ip));
+	fault_remove(limit);
+	fatal = fault_add(hca_faults(w->hca), "h1 fatal", err, sizeof(err));
+	large = fault_add(hca_faults(w->hca), "h1 caps max_mr_size=1", err, sizeof(err));
+	cable_run(&w->c, 1000);
+	row(0, "later there is", fatal && large && w->ip->wq);
+	fault_remove(large);
+	fault_remove(fatal);
+}
+
 int main(void)
 {
-	static void (*const tests[])(struct world * w) = { test_muted, test_malformed, test_errors, test_send_error };
+	static void (*const tests[])(struct world * w) = { test_muted, test_malformed, test_errors, test_send_error,
+							   test_limits };
 	struct world w;
 	size_t i;
 

@@ -33,6 +33,23 @@ def test_unplugged_under_a_program(fabric, program):
     assert "PORT_ACTIVE" in fabric.run("h1", "ibv_devinfo")
 
 
+def test_a_fault_before_the_first_program(fabric):
+    """The adapter of a host that was not used has its IP address nevertheless, and its own objects do not count."""
+    fatal = fabric.fault("h1", "fatal")
+    small = fabric.fault("h5", "caps", max_mr_size=4096)
+    refused = fabric.fault("h5", "refuse", object="mr", nth=1)
+    for host in "h1", "h5":
+        fabric.run(host, "ibstat")
+        wait_until(lambda host=host: fabric.node(host)["objects"]["qp"], 10, "the queue pair for ARP")
+    assert "Couldn't allocate PD" in fabric.run("h1", "ibv_rc_pingpong", status=1)
+    assert "Couldn't register MR" in fabric.run("h5", "ibv_rc_pingpong", status=1)
+    assert "has no IP" not in fabric.daemon_log() and refused.fired == [1]
+    for fault in fatal, small, refused:
+        fault.clear()
+    args = ["rping", "-a", fabric.ip("h5"), "-C", 3, "-v"]
+    assert fabric.pair(("h5", *args, "-s"), ("h1", *args, "-c"))[1].count("ping data") == 3
+
+
 def test_unplugged_under_a_connection(fabric):
     """rdma_cm reports DEVICE_REMOVAL to rping's server; the other side only misses responses."""
     ip = fabric.ip("h5")
