@@ -31,7 +31,7 @@ enum uv_kind {
 enum uv_op {
 	UV_OPEN,    /* first of a connection: data is a struct uv_open; the answer's a struct uv_opened */
 	UV_WRITE,   /* data: bytes written to the file; arg: enum uv_write_flag */
-	UV_IOCTL,   /* arg: the request, or a netlink socket's groups; data: the argument; the response has it, too */
+	UV_IOCTL,   /* arg: the request, or a netlink socket's groups; data: the argument, as in each response */
 	UV_REFRESH, /* a UV_SYSFS connection: update the tree */
 	UV_CLOSED,  /* data: a u64, the inode of a completion channel whose descriptors are all closed */
 	UV_COPY,    /* uses this connection for copies: the daemon sends struct uv_copy */

@@ -351,13 +351,14 @@ static void on_ioctl(struct conn *c, u32 request, const u8 *data, size_t len, in
 {
 	const struct uv_file_ops *ops = c->file->f.ops;
 	int result = -ENOTTY;
+	size_t back = 0;
 
 	if (ops && ops->ioctl) {
-		len = min(len, sizeof(outbuf) - sizeof(struct uv_answer));
-		memcpy(outbuf, data, len);
-		result = ops->ioctl(&c->file->f, request, outbuf, len);
+		back = min(len, sizeof(outbuf) - sizeof(struct uv_answer));
+		memcpy(outbuf, data, back);
+		result = ops->ioctl(&c->file->f, request, outbuf, back);
 	}
-	server_answer(c, result, result < 0 ? 0 : len, NULL, 0);
+	server_answer(c, result, back, NULL, 0);
 }
 
 static void on_refresh(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)

@@ -396,36 +396,82 @@ static void sock_event(struct loop_fd *w, u32 events, struct now now)
 
 /* ---- ioctls ---- */
 
-static int register_agent(struct umad_file *f, void *arg)
+static int agent_add(struct umad_file *f, struct mad_agent_reg *reg, u32 *id)
 {
-	struct ib_user_mad_reg_req req;
-	struct mad_agent_reg reg = { .recv = agent_recv, .sent = agent_sent };
 	struct umad_agent *a = NULL;
 	u32 i;
 	int err;
 
-	memcpy(&req, arg, sizeof(req));
 	for (i = 0; i < AGENTS && !a; i++)
 		if (!f->agent[i].mad)
 			a = &f->agent[i];
-	if (req.qpn > MAD_QPN_GSI)
-		return -EINVAL;
 	if (!a)
 		return -ENOMEM;
+	reg->recv = agent_recv;
+	reg->sent = agent_sent;
+	reg->ctx = a;
+	err = mad_agent_register(f->port->mp, reg, &a->mad);
+	if (err)
+		return err == -EBUSY ? -EINVAL : err; /* the kernel's error for a method in use */
+	a->file = f;
+	a->rmpp = reg->rmpp_version && !reg->user_rmpp;
+	f->used = true;
+	*id = agent_id(a);
+	return 0;
+}
+
+static int register_agent(struct umad_file *f, void *arg)
+{
+	struct ib_user_mad_reg_req req;
+	struct mad_agent_reg reg = { 0 };
+	int err;
+
+	memcpy(&req, arg, sizeof(req));
+	if (req.qpn > MAD_QPN_GSI)
+		return -EINVAL;
 	reg.qpn = req.qpn;
 	reg.mgmt_class = req.mgmt_class;
 	reg.class_version = req.mgmt_class_version;
 	memcpy(reg.oui, req.oui, sizeof(reg.oui));
 	reg.rmpp_version = req.rmpp_version;
 	memcpy(reg.methods, req.method_mask, sizeof(reg.methods));
-	reg.ctx = a;
-	err = mad_agent_register(f->port->mp, &reg, &a->mad);
+	err = agent_add(f, &reg, &req.id);
+	if (!err)
+		memcpy(arg, &req, sizeof(req));
+	return err;
+}
+
+/* The QPN and the OUI are 32 bits here, and the first agent of a file enables the header with the P_Key index. */
+static int register_agent2(struct umad_file *f, void *arg)
+{
+	struct ib_user_mad_reg_req2 req;
+	struct mad_agent_reg reg = { 0 };
+	bool first = !f->used;
+	int err;
+
+	memcpy(&req, arg, sizeof(req));
+	if (req.qpn > MAD_QPN_GSI)
+		return -EINVAL;
+	if (req.flags & ~(u32)IB_USER_MAD_REG_FLAGS_CAP) {
+		req.flags = IB_USER_MAD_REG_FLAGS_CAP;
+		memcpy(arg, &req, sizeof(req));
+		return -EINVAL;
+	}
+	if (req.mgmt_class && req.oui >> 24)
+		return -EINVAL;
+	reg.qpn = (u8)req.qpn;
+	reg.mgmt_class = req.mgmt_class;
+	reg.class_version = req.mgmt_class_version;
+	reg.oui[0] = (u8)(req.oui >> 16);
+	reg.oui[1] = (u8)(req.oui >> 8);
+	reg.oui[2] = (u8)req.oui;
+	reg.rmpp_version = req.rmpp_version;
+	reg.user_rmpp = req.flags & IB_USER_MAD_USER_RMPP;
+	memcpy(reg.methods, req.method_mask, sizeof(reg.methods));
+	err = agent_add(f, &reg, &req.id);
 	if (err)
-		return err == -EBUSY ? -EINVAL : err; /* the kernel's error for a method in use */
-	a->file = f;
-	a->rmpp = req.rmpp_version;
-	f->used = true;
-	req.id = agent_id(a);
+		return err;
+	f->pkey_index |= first;
 	memcpy(arg, &req, sizeof(req));
 	return 0;
 }
@@ -466,6 +512,7 @@ static const struct {
 	int (*fn)(struct umad_file *f, void *arg);
 } ioctls[] = {
 	{ IB_USER_MAD_REGISTER_AGENT, sizeof(struct ib_user_mad_reg_req), register_agent },
+	{ IB_USER_MAD_REGISTER_AGENT2, sizeof(struct ib_user_mad_reg_req2), register_agent2 },
 	{ IB_USER_MAD_UNREGISTER_AGENT, sizeof(u32), unregister_agent },
 	{ IB_USER_MAD_ENABLE_PKEY, 0, enable_pkey },
 };

@@ -45,7 +45,8 @@ void umad_file_close(struct umad_file *f);
 
 /*
  * An ioctl: @request as passed by the application, @arg the @len bytes to which its argument points, updated in place
- * if the kernel writes back. 0 or -errno; -ENOTTY if unknown, and for REGISTER_AGENT2.
+ * if the kernel writes back: REGISTER_AGENT2 does the flags that it has, when it fails for another flag. 0 or -errno;
+ * -ENOTTY if unknown.
  */
 int umad_file_ioctl(struct umad_file *f, u32 request, void *arg, size_t len);
 

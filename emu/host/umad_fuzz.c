@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static const u32 requests[] = { IB_USER_MAD_REGISTER_AGENT, IB_USER_MAD_UNREGISTER_AGENT,
-					IB_USER_MAD_ENABLE_PKEY, 0x1234 };
+					IB_USER_MAD_ENABLE_PKEY, IB_USER_MAD_REGISTER_AGENT2 };
 	struct umad_file *file;
 	struct umad_port *port;
 	struct cable c;

@@ -27,12 +27,18 @@ struct app {
 	int fd;
 };
 
-static void app_open(struct cable *c, struct app *a)
+/* Its records have the header without the P_Key index. */
+static void app_open_old(struct cable *c, struct app *a)
 {
 	a->port = umad_port_create(c->loop, c->ma);
 	if (umad_file_open(a->port, &a->file, &a->fd))
 		abort();
 	fcntl(a->fd, F_SETFL, O_NONBLOCK);
+}
+
+static void app_open(struct cable *c, struct app *a)
+{
+	app_open_old(c, a);
 	umad_file_ioctl(a->file, IB_USER_MAD_ENABLE_PKEY, NULL, 0);
 }
 
@@ -90,14 +96,13 @@ static u32 bad_writes(const struct app *a)
 
 static bool ioctls(struct cable *c)
 {
-	struct ib_user_mad_reg_req2 req2 = { 0 };
+	struct ib_user_mad_reg_req req = { 0 };
 	struct app a;
 	u32 id, other, i;
 
 	app_open(c, &a);
-	CHECK(umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT2, &req2, sizeof(req2)) == -ENOTTY);
 	CHECK(umad_file_ioctl(a.file, 0x12345678, NULL, 0) == -ENOTTY);
-	CHECK(umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT, &req2, 10) == -EFAULT);
+	CHECK(umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT, &req, 10) == -EFAULT);
 	CHECK(app_register(&a, 1, CLASS, 2, 1, &id) == 0 && id == 0);
 	CHECK(app_register(&a, 1, CLASS, 2, 1, &other) == -EINVAL);
 	CHECK(app_register(&a, 2, CLASS, 2, 1, &other) == -EINVAL);
@@ -112,6 +117,59 @@ static bool ioctls(struct cable *c)
 		CHECK(app_register(&a, 1, 0, 0, 0, &id) == 0 && id == i);
 	CHECK(app_register(&a, 1, 0, 0, 0, &id) == -ENOMEM);
 	return app_close(&a, true);
+}
+
+#define RMPP IB_USER_MAD_USER_RMPP
+static const struct {
+	const char *name;
+	struct ib_user_mad_reg_req2 req;
+	int result;
+	u32 flags; /* afterwards */
+} reg2_rows[] = {
+	{ "send only", { .qpn = 1 }, 0, 0 },
+	{ "SA with RMPP", { .qpn = 1, .mgmt_class = CLASS, .mgmt_class_version = 2, .rmpp_version = 1 }, 0, 0 },
+	{ "SA with its own RMPP",
+	  { .qpn = 1, .mgmt_class = CLASS, .mgmt_class_version = 2, .rmpp_version = 1, .flags = RMPP },
+	  0,
+	  RMPP },
+	{ "its own RMPP of version 2",
+	  { .qpn = 1, .mgmt_class = CLASS, .mgmt_class_version = 2, .rmpp_version = 2, .flags = RMPP },
+	  -EINVAL,
+	  RMPP },
+	{ "its own RMPP in a class without",
+	  { .qpn = 1, .mgmt_class = 4, .mgmt_class_version = 1, .rmpp_version = 1, .flags = RMPP },
+	  -EINVAL,
+	  RMPP },
+	{ "an unknown flag", { .qpn = 1, .flags = RMPP << 1 }, -EINVAL, IB_USER_MAD_REG_FLAGS_CAP },
+	{ "no such QP", { .qpn = 0x101 }, -EINVAL, 0 },
+	{ "vendor", { .qpn = 1, .mgmt_class = 0x32, .mgmt_class_version = 1, .oui = 0x1405 }, 0, 0 },
+	{ "vendor without OUI", { .qpn = 1, .mgmt_class = 0x32, .mgmt_class_version = 1 }, -EINVAL, 0 },
+	{ "OUI of 25 bits", { .qpn = 1, .mgmt_class = 0x32, .mgmt_class_version = 1, .oui = 0x1001405 }, -EINVAL, 0 },
+};
+
+static bool ioctl_register2(struct cable *c)
+{
+	struct ib_user_mad_reg_req2 req;
+	bool ok = true;
+	struct app a;
+	u32 i;
+	int r;
+
+	app_open(c, &a);
+	CHECK(umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT2, &req, sizeof(req) - 1) == -EFAULT);
+	for (i = 0; i < ARRAY_SIZE(reg2_rows); i++) {
+		req = reg2_rows[i].req;
+		req.id = 77;
+		r = umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT2, &req, sizeof(req));
+		if (r != reg2_rows[i].result || req.flags != reg2_rows[i].flags || req.id != (r ? 77 : 0)) {
+			printf("registration %u (%s): %d, flags %u, id %u\n", i + 1, reg2_rows[i].name, r, req.flags,
+			       req.id);
+			ok = false;
+		}
+		if (!r)
+			umad_file_ioctl(a.file, IB_USER_MAD_UNREGISTER_AGENT, &req.id, sizeof(req.id));
+	}
+	return app_close(&a, ok);
 }
 
 /* ---- records ---- */
@@ -216,17 +274,17 @@ static bool unsolicited(struct cable *c)
 
 static bool old_header(struct cable *c)
 {
-	struct ib_user_mad_hdr_old *old = (void *)&rec;
+	struct ib_user_mad_reg_req2 later = { .qpn = 1 };
+	struct ib_user_mad_hdr_old *old;
 	struct seen server = { .then = seen_answer };
-	struct umad_port *port = umad_port_create(c->loop, c->ma);
-	struct app a = { .port = port };
 	u8 buf[56 + MAD_SIZE] = { 0 };
+	struct app a;
 	u32 id;
 
-	CHECK(umad_file_open(port, &a.file, &a.fd) == 0);
-	fcntl(a.fd, F_SETFL, O_NONBLOCK);
+	app_open_old(c, &a);
 	seen_register(c->mb, &server, 4, 1, 0);
 	app_register(&a, 1, 4, 1, 0, &id);
+	CHECK(umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT2, &later, sizeof(later)) == 0);
 	mad_fill(buf + 56, 4, 1, 1, 0x12, 0x777);
 	old = (void *)buf;
 	old->qpn = cpu_to_be32(1);
@@ -276,6 +334,40 @@ static bool get_table(struct cable *c, struct app *a, struct seen *server, u32 l
 		return false;
 	cable_run(c, 1);
 	return true;
+}
+
+/* An agent with its own RMPP, the first of a file: the header has the P_Key index, and each segment is a record. */
+static bool segments_by_register2(struct cable *c)
+{
+	struct ib_user_mad_reg_req2 req = {
+		.qpn = 1, .mgmt_class = CLASS, .mgmt_class_version = 2, .rmpp_version = 1, .flags = RMPP
+	};
+	struct seen server = { .then = answer_table };
+	u8 mad[MAD_SIZE];
+	struct app a;
+	u32 i;
+
+	app_open_old(c, &a);
+	table_len = 300; /* of two segments */
+	seen_register(c->mb, &server, CLASS, 2, 1);
+	CHECK(umad_file_ioctl(a.file, IB_USER_MAD_REGISTER_AGENT2, &req, sizeof(req)) == 0);
+	mad_fill(mad, CLASS, 2, 0x12, 0x11, 9);
+	CHECK(app_write(&a, req.id, mad, MAD_SIZE, 1000, 0));
+	cable_run(c, 1);
+	for (i = 1; i <= 2; i++) {
+		CHECK(app_read(&a) == HDR + MAD_SIZE && rec.hdr.length == HDR + MAD_SIZE);
+		CHECK(wire_get(rec.mad, RMPP_TYPE) == RMPP_TYPE_DATA && wire_get(rec.mad, RMPP_DATA1) == i);
+		memcpy(mad, rec.mad, sizeof(mad));
+		wire_set(mad, MAD_METHOD, wire_get(mad, MAD_METHOD) ^ 0x80); /* to the sender, 13.6.2 */
+		wire_set(mad, RMPP_TYPE, RMPP_TYPE_ACK);
+		wire_set(mad, RMPP_FLAGS, RMPP_FLAG_ACTIVE);
+		wire_set(mad, RMPP_NEW_WINDOW, 1 + i);
+		CHECK(app_write(&a, req.id, mad, MAD_SIZE, 0, 0)); /* two under one TID are no duplicates */
+		cable_run(c, 1);
+	}
+	CHECK(app_read(&a) == -1 && errno == EAGAIN && bad_writes(&a) == 0);
+	free(server.data);
+	return app_close(&a, true);
 }
 
 static bool table(struct cable *c)
@@ -416,6 +508,7 @@ static bool issm(struct cable *c)
 
 static const struct row rows[] = {
 	{ "ioctls", ioctls },
+	{ "registrations with flags", ioctl_register2 },
 	{ "request and response", request_and_response },
 	{ "timeout", timeout_record },
 	{ "rejected writes", refused_writes },
@@ -423,6 +516,7 @@ static const struct row rows[] = {
 	{ "old header", old_header },
 	{ "table by RMPP", table },
 	{ "large table", large_table_by_memfd },
+	{ "segments", segments_by_register2 },
 	{ "slow reader", slow_reader },
 	{ "application disconnects", application_goes },
 	{ "many requests", many_requests },

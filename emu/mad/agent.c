@@ -73,6 +73,8 @@ int mad_agent_register(struct mad_port *mp, const struct mad_agent_reg *reg, str
 		return -ENOMEM;
 	a->mp = mp;
 	a->reg = *reg;
+	if (reg->user_rmpp)
+		a->reg.rmpp_version = 0;
 	list_init(&a->reqs);
 	list_init(&a->rmpp_recvs);
 	do

@@ -22,6 +22,7 @@ struct mad_agent_reg {
 	u8 mgmt_class, class_version;
 	u8 oui[3];       /* for vendor classes 0x30-0x4f */
 	u8 rmpp_version; /* 1: the MAD layer implements RMPP for this agent; 0: the agent gets single MADs */
+	bool user_rmpp;  /* the agent gets single MADs, also with rmpp_version 1 */
 	u64 methods[2];  /* bit n: unsolicited MADs with method n */
 	void *ctx;
 	/*

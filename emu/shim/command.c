@@ -558,6 +558,17 @@ static bool is_advise(const struct ib_uverbs_ioctl_hdr *h)
 	return h->object_id == UVERBS_OBJECT_MR && h->method_id == UVERBS_METHOD_ADVISE_MR;
 }
 
+/* Of the records after a successful ioctl: with the P_Key index if that is enabled or REGISTER_AGENT2 comes first. */
+static void umad_header(struct shim_file *f, unsigned long request)
+{
+	bool second = request == IB_USER_MAD_REGISTER_AGENT2;
+
+	if (request == IB_USER_MAD_ENABLE_PKEY || (second && !f->umad_used))
+		f->umad_hdr = sizeof(struct ib_user_mad_hdr);
+	if (request == IB_USER_MAD_REGISTER_AGENT || second)
+		f->umad_used = true;
+}
+
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = arg ? _IOC_SIZE(request) : 0; /* ENABLE_PKEY has no argument */
@@ -571,7 +582,7 @@ int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 	if (f->kind != UV_UMAD)
 		return shim_result(-ENOTTY);
 	result = shim_call(f, &req);
-	if (!result && request == IB_USER_MAD_ENABLE_PKEY)
-		f->umad_hdr = sizeof(struct ib_user_mad_hdr);
+	if (!result)
+		umad_header(f, request);
 	return shim_result(result);
 }

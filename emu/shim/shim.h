@@ -42,6 +42,7 @@ struct shim_file {
 	struct shim_file *parent; /* channel: the uverbs file; NULL after it is closed */
 	size_t event_size;        /* channel: of its events */
 	size_t umad_hdr;          /* umad: size of the header of records */
+	bool umad_used;           /* umad: an agent was registered */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
 	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID and LEAVE_MCAST wait for other threads */
 	/* Descriptors and calls in progress: a close does not free the file while another thread waits in a call. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """OpenSM's own test program for subnet administration, against muslin's."""
 
+import errno
 import re
 
 import pytest
@@ -54,6 +55,12 @@ RECORDS = {
 def test_saquery_finds_all_records(shared_fabric, query):
     title, count = RECORDS[query]
     assert shared_fabric.run("h2", "saquery", query).count(title) == count
+
+
+def test_agent_with_its_own_rmpp(shared_fabric, program):
+    """12 records of 112 bytes are 7 segments, each with 20 bytes of SA header and at most 200 of the records."""
+    said = shared_fabric.run("h2", "/usr/bin/python3", program("umad_register2.py"))
+    assert said.splitlines() == [f"{errno.EINVAL} 1", f"7 {7 * 20 + 12 * 112}"]
 
 
 def test_saquery_by_component(shared_fabric):
