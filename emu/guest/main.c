@@ -415,6 +415,7 @@ del_vqs:
 	stop(dev);
 free_dev:
 	free_buffers(dev);
+	vdev->priv = NULL;
 	ib_dealloc_device(&dev->ib);
 	return err;
 }
@@ -423,6 +424,8 @@ static void remove(struct virtio_device *vdev)
 {
 	struct mu_dev *dev = vdev->priv;
 
+	if (!dev)
+		return; /* restore() has failed */
 	if (READ_ONCE(dev->lost))
 		flush_work(&dev->flush); /* before the objects are freed, which it accesses */
 	WRITE_ONCE(dev->registered, false);
@@ -430,7 +433,19 @@ static void remove(struct virtio_device *vdev)
 	mu_unregister(dev);
 	stop(dev);
 	free_buffers(dev);
+	vdev->priv = NULL;
 	ib_dealloc_device(&dev->ib);
+}
+
+/*
+ * Suspend and hibernation reset the device, and with it all objects: as with mlx5, users see it removed, and another
+ * one added at wake-up.
+ */
+static int freeze(struct virtio_device *vdev)
+{
+	flush_workqueue(mu_queue); /* a restart, which removes the device, too */
+	remove(vdev);
+	return 0;
 }
 
 static const struct virtio_device_id ids[] = {
@@ -445,6 +460,10 @@ static struct virtio_driver muslin_driver = {
 	.id_table = ids,
 	.probe = probe,
 	.remove = remove,
+#ifdef CONFIG_PM_SLEEP
+	.freeze = freeze,
+	.restore = probe,
+#endif
 };
 
 struct workqueue_struct *mu_queue;

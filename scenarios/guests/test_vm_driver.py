@@ -136,6 +136,27 @@ def test_unbind_while_events_come(shared_fabric, guests, device):
     a.check()
 
 
+def test_suspend(guests, device):
+    """
+    The kernel suspends its devices during traffic and resumes them, as for suspend to RAM, in its own test of that:
+    programs lose the device, and there is another one afterwards.
+    """
+    a, b = guests
+    server, client = IN_USE["cm"]
+    jobs = [b.start(server, "server"), a.start("ibv_asyncwatch", "watch")]
+    a.wait("grep -q async /tmp/watch.log", what="ibv_asyncwatch")
+    a.run("echo 0 >/sys/module/suspend/parameters/pm_test_delay; echo devices >/sys/power/pm_test")
+    jobs.append(a.start(f"{client} -v", "client"))
+    a.wait("grep -q ping /tmp/client.log", what=client)
+    a.run("echo mem >/sys/power/state")
+    a.wait("grep -q DEVICE_FATAL /tmp/watch.log", what="DEVICE_FATAL")
+    for job in jobs:
+        job.kill()
+    ib0_up(a)
+    a.run("echo none >/sys/power/pm_test; ibstat | grep -q Active")
+    a.check()
+
+
 def test_pulled_cable(shared_fabric, guests, device):
     """The port goes down and comes up again, and IPoIB with it."""
     a, _ = guests
