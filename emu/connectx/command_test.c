@@ -241,6 +241,7 @@ static void firmware_version(void)
 	row(140, "MCQI: its version is that of the initialization segment",
 	    !driver_command(&d, 0x805, 1, 16 + 24, 16 + 24 + CX_BYTES_mcqi_version) &&
 		    (u32)wire_load(cx_ptr(out, mcqi_reg, data) + 4, 4) == driver_peek(&d, 0x230));
+	row(141, "MFRL: another image is activated by a reboot", !reg_read(0x9028, 0, 0) && out[7] == BIT(6));
 	for (i = 0; i < ARRAY_SIZE(invalid); i++)
 		row_of("refused", invalid[i].name,
 		       reg_read(invalid[i].id, invalid[i].at, invalid[i].value) == CX_BAD_PARAM);

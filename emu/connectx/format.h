@@ -254,6 +254,7 @@
 	F(mcam_reg, mng_access_reg_cap_mask, 0x40, 128)                    \
 	F(mcam_access_reg, mcqi, 0x1e, 1)                                  \
 	F(mcam_access_reg, mcqs, 0x1f, 1)                                  \
+	F(mfrl_reg, reset_level, 0x38, 8)                                  \
 	F(mcqs_reg, last_index_flag, 0x0, 1)                               \
 	F(mcqs_reg, component_index, 0x10, 16)                             \
 	F(mcqs_reg, identifier, 0x30, 16)                                  \

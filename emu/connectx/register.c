@@ -7,8 +7,9 @@
 #define PCAP_PORT 17 /* bytes, in the command */
 #define PCAP_MASK 20
 
-#define MCQS_BOOT_IMG 1 /* identifier of the firmware's image, which is the only component */
-#define MCQI_VERSION  1 /* type of information */
+#define MFRL_REBOOT   BIT(6) /* level of a reset */
+#define MCQS_BOOT_IMG 1      /* identifier of the firmware's image, which is the only component */
+#define MCQI_VERSION  1      /* type of information */
 
 /*
  * PCAP: reads or writes the port's capability mask, in which the driver may only change the bits of software, such as
@@ -45,6 +46,13 @@ static int mcam_access(struct connectx *d, const struct cx_cmd *c)
 		cx_set(mask, mcam_access_reg, mcqi, 1);
 		cx_set(mask, mcam_access_reg, mcqs, 1);
 	}
+	return CX_OK;
+}
+
+/* MFRL: how a new image of the firmware is activated. Without this answer Linux's driver logs an error. */
+static int mfrl_access(struct connectx *d, const struct cx_cmd *c)
+{
+	cx_set(c->out + REG_DATA, mfrl_reg, reset_level, MFRL_REBOOT);
 	return CX_OK;
 }
 
@@ -87,7 +95,8 @@ static const struct {
 } registers[] = {
 	{ 0x5001, pcap_access },       { 0x6001, no_effect }, /* node description */
 	{ 0x7004, no_effect },                                /* host endianness */
-	{ 0x9060, mcqs_access, true }, { 0x9061, mcqi_access, true }, { 0x907f, mcam_access, true },
+	{ 0x9028, mfrl_access, true }, { 0x9060, mcqs_access, true },
+	{ 0x9061, mcqi_access, true }, { 0x907f, mcam_access, true },
 };
 
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)

@@ -93,6 +93,15 @@ def test_version_of_the_firmware(a):
     assert warnings(a) == before
 
 
+def test_activation_of_firmware(a):
+    """The adapter does it by a reboot of the machine alone, and the driver says so."""
+    before = warnings(a)
+    function = "pci/$(basename $(readlink /sys/class/infiniband/mlx5_0/device))"
+    for action, why in (("", "FW activate requires reboot"), (" limit no_reset", "can't be done by FW live patching")):
+        assert why in a.run(f"devlink dev reload {function} action fw_activate{action} 2>&1", status=1)
+    assert warnings(a) == before
+
+
 def test_completion_timestamps(shared_fabric, a):
     """Each completion has a timestamp of the adapter's clock, whose frequency the driver reads."""
     tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
