@@ -176,6 +176,8 @@ def test_vm_refuses_before_it_builds(new_fabric):
     for model, protocol in (("muslin", "vhost-user"), ("connectx", "vfio-user")):
         out = fabric.command("vm", "h1", "--model", model, "--qemu-arg", "-virtfs", "--print")
         assert protocol in out and "expected" not in out
+        out = fabric.command("vm", "h1", "--model", model, "--mem", "512M,slots=2,maxmem=4G", "--print")
+        assert "-m 512M,slots=2,maxmem=4G" in out and "size=512M,share=on" in out
     out = fabric.command("vm", "h1", "--share", fabric.folder, "--print", status=2)
     assert "--share is for guests that muslin vm starts" in out
 
