@@ -10,7 +10,7 @@
 #include "emu/lib/client_socket.h"
 #include "emu/vfio/vfio.h"
 
-#define VFIO_MAPS_MAX   256  /* DMA regions of a client */
+#define VFIO_MAPS_MAX   4096 /* DMA regions of a client: virtio-mem has one for each of its blocks */
 #define VFIO_FDS_MAX    16   /* descriptors of a message */
 #define VFIO_MSG_MAX    8192 /* payload bytes of a message */
 #define VFIO_TURN       2560 /* bytes of one client per turn: 64 doorbells */

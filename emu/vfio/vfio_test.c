@@ -26,6 +26,8 @@ static void test_messages(struct client *c)
 
 	row(1, "versions", n > 4 && !c->in.version.major && !c->in.version.json[n - 5] && vfio_connected(dev.s));
 	row(2, "the reply fits QEMU's buffer", strstr(c->in.version.json, "\"write_multiple\":true") && n < 190);
+	row(15, "as many DMA regions as a machine with KVM and virtio-mem may have",
+	    strstr(c->in.version.json, "\"max_dma_maps\":65535,") != NULL);
 	row(3, "a second version is refused", client_hello(c) == -EINVAL);
 	row(4, "device",
 	    client_call(c, VFIO_CMD_DEVICE_GET_INFO, info, sizeof(info)) == 16 &&
@@ -158,7 +160,7 @@ static void test_memory(struct client *c)
 	for (i = 0; i < VFIO_MAPS_MAX; i++)
 		client_map(c, (u64)(VFIO_MAPS_MAX - i) * 8192, 4096, 0, RW, c->memfd);
 	row(45, "the limit of regions",
-	    vfio_dma(dev.s, 8192, 4096, true) && vfio_dma(dev.s, 8192 * 256, 1, true) &&
+	    vfio_dma(dev.s, 8192, 4096, true) && vfio_dma(dev.s, 8192 * VFIO_MAPS_MAX, 1, true) &&
 		    !vfio_dma(dev.s, 4096, 1, true) && client_map(c, 0, 4096, 0, RW, c->memfd) == -ENOSPC);
 	row(46, "the last byte of all addresses",
 	    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 &&
