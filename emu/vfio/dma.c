@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Guest memory: the DMA regions that the client shares, sorted by address. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "emu/vfio/vfio_internal.h"
 
@@ -22,6 +24,69 @@ static u32 map_at(const struct vfio_server *s, u64 iova)
 	return from;
 }
 
+static struct vfio_file *file_find(const struct vfio_server *s, const struct stat *st, u64 offset, u64 size, bool write)
+{
+	struct vfio_file *f;
+
+	list_for_each (f, &s->files, link) {
+		if (f->dev == st->st_dev && f->ino == st->st_ino && f->write == write && f->from <= offset &&
+		    offset - f->from < f->size && size <= f->size - (offset - f->from))
+			return f;
+	}
+	return NULL;
+}
+
+/* Maps the whole file; where that is too large, the part. */
+static int file_map(struct vfio_server *s, struct vfio_file *f, int fd, u64 offset, u64 size)
+{
+	int err = shared_map_init(&f->memory, &s->client.memory, fd, 0, f->size, f->write);
+
+	if (err != -ENOSPC && err != -ENOMEM)
+		return err;
+	f->from = offset;
+	f->size = size;
+	return shared_map_init(&f->memory, &s->client.memory, fd, offset, size, f->write);
+}
+
+/* The mapped file with the bytes from @offset on, with a reference. */
+static int file_get(struct vfio_server *s, int fd, u64 offset, u64 size, bool write, struct vfio_file **file)
+{
+	struct vfio_file *f;
+	struct stat st;
+	int err;
+
+	/* Of other files than memory the loop must not wait even for fstat() (shared_map_init()). */
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st))
+		return -EINVAL;
+	if (offset + size < offset || (u64)st.st_size < offset + size)
+		return -EINVAL;
+	f = file_find(s, &st, offset, size, write);
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (!f)
+			return -ENOMEM;
+		*f = (struct vfio_file){ .dev = st.st_dev, .ino = st.st_ino, .size = (u64)st.st_size, .write = write };
+		err = file_map(s, f, fd, offset, size);
+		if (err) {
+			free(f);
+			return err;
+		}
+		list_add(&s->files, &f->link);
+	}
+	f->refs++;
+	*file = f;
+	return 0;
+}
+
+static void file_put(struct vfio_file *f)
+{
+	if (--f->refs)
+		return;
+	list_del(&f->link);
+	shared_map_fini(&f->memory);
+	free(f);
+}
+
 int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool write, int fd)
 {
 	u32 at = map_at(s, iova);
@@ -40,12 +105,14 @@ int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool wri
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	*m = (struct vfio_map){ .iova = iova, .size = size, .write = write, .mapped = fd >= 0 };
-	err = m->mapped ? shared_map_init(&m->memory, &s->client.memory, fd, offset, size, write) : 0;
+	*m = (struct vfio_map){ .iova = iova, .size = size, .write = write };
+	err = fd >= 0 ? file_get(s, fd, offset, size, write, &m->file) : 0;
 	if (err) {
 		free(m);
 		return err;
 	}
+	if (m->file)
+		m->ptr = m->file->memory.ptr + (offset - m->file->from);
 	memmove(&s->map[at + 1], &s->map[at], (s->nmaps - at) * sizeof(s->map[0]));
 	s->map[at] = m;
 	s->nmaps++;
@@ -54,8 +121,8 @@ int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool wri
 
 static void map_free(struct vfio_map *m)
 {
-	if (m->mapped)
-		shared_map_fini(&m->memory);
+	if (m->file)
+		file_put(m->file);
 	free(m);
 }
 
@@ -101,11 +168,11 @@ static void *dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool writ
 	const struct vfio_map *m = at < s->nmaps ? s->map[at] : NULL;
 	u64 off;
 
-	if (!m || m->iova > iova || !m->mapped || (write && !m->write) || !vfio_bus_master(s))
+	if (!m || m->iova > iova || !m->file || (write && !m->write) || !vfio_bus_master(s))
 		return NULL;
 	off = iova - m->iova;
 	*len = min(*len, m->size - off);
-	return m->memory.ptr + off;
+	return m->ptr + off;
 }
 
 void *vfio_dma(const struct vfio_server *s, u64 iova, u64 len, bool write)

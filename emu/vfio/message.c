@@ -12,12 +12,7 @@
 #include "emu/lib/recording.h"
 #include "emu/vfio/vfio_internal.h"
 
-/*
- * What the kernel's VFIO permits. QEMU refuses virtio-mem unless all of a machine's memory slots, of which KVM has 32764,
- * and all blocks fit into that number. Of those that there really are, VFIO_MAPS_MAX may be mapped.
- */
-#define DMA_MAPS_ANNOUNCED 65535
-#define IRQ_DATA           (VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_DATA_EVENTFD)
+#define IRQ_DATA (VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_DATA_EVENTFD)
 
 static_assert(sizeof(struct vfio_hdr) == 16 && sizeof(struct vfio_write_one) == 24, "wire");
 static_assert(sizeof(((union vfio_payload *)0)->region) == sizeof(struct vfio_region_info), "wire");
@@ -56,7 +51,7 @@ static int version(struct vfio_server *s)
 	       snprintf(s->in.version.json, sizeof(s->in.version.json),
 			"{\"capabilities\":{\"max_msg_fds\":%d,\"max_data_xfer_size\":%d,\"pgsizes\":%d,"
 			"\"max_dma_maps\":%d,\"write_multiple\":true}}",
-			VFIO_FDS_MAX, VFIO_ACCESS_MAX, VFIO_PAGE, DMA_MAPS_ANNOUNCED);
+			VFIO_FDS_MAX, VFIO_ACCESS_MAX, VFIO_PAGE, VFIO_MAPS_MAX);
 }
 
 static int dma_map(struct vfio_server *s)

@@ -146,6 +146,7 @@ struct vfio_server *vfio_server_create(struct loop *loop, const char *path, cons
 	s->cfg = *cfg;
 	s->ops = ops;
 	s->dev = dev;
+	list_init(&s->files);
 	for (i = 0; i < VFIO_VECTORS_MAX; i++)
 		s->vector[i] = -1;
 	vfio_config_init(s);

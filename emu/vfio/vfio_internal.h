@@ -10,10 +10,10 @@
 #include "emu/lib/client_socket.h"
 #include "emu/vfio/vfio.h"
 
-#define VFIO_MAPS_MAX   4096 /* DMA regions of a client: virtio-mem has one for each of its blocks */
-#define VFIO_FDS_MAX    16   /* descriptors of a message */
-#define VFIO_MSG_MAX    8192 /* payload bytes of a message */
-#define VFIO_TURN       2560 /* bytes of one client per turn: 64 doorbells */
+#define VFIO_MAPS_MAX   65535 /* DMA regions of a client, as of the kernel's VFIO */
+#define VFIO_FDS_MAX    16    /* descriptors of a message */
+#define VFIO_MSG_MAX    8192  /* payload bytes of a message */
+#define VFIO_TURN       2560  /* bytes of one client per turn: 64 doorbells */
 #define VFIO_CONFIG_LEN 4096
 #define VFIO_PAGE       4096 /* unit of DMA regions */
 
@@ -85,11 +85,25 @@ union vfio_payload {
 	} multi;
 };
 
+/*
+ * A file of the client's memory, mapped once for all regions in it: behind an IOMMU each page is a region. @from: the
+ * file's offset where the mapping begins.
+ */
+struct vfio_file {
+	struct list link;
+	dev_t dev;
+	ino_t ino;
+	u64 from, size;
+	bool write;
+	u32 refs;
+	struct shared_map memory;
+};
+
 struct vfio_map {
 	u64 iova, size;
-	/* @mapped: false for memory that the client does not share, such as ROMs. */
-	bool write, mapped;
-	struct shared_map memory;
+	bool write;
+	struct vfio_file *file; /* NULL: memory that the client does not share, such as ROMs */
+	u8 *ptr;
 };
 
 struct vfio_server {
@@ -101,6 +115,7 @@ struct vfio_server {
 	u8 config[VFIO_CONFIG_LEN], writable[VFIO_CONFIG_LEN];
 	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
 	u32 nmaps;
+	struct list files;
 	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
 	u64 pending;                  /* bit mask of pending vectors: the PBA */
 	u64 counters[VFIO_CTR_NUM];

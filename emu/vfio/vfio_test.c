@@ -26,7 +26,7 @@ static void test_messages(struct client *c)
 
 	row(1, "versions", n > 4 && !c->in.version.major && !c->in.version.json[n - 5] && vfio_connected(dev.s));
 	row(2, "the reply fits QEMU's buffer", strstr(c->in.version.json, "\"write_multiple\":true") && n < 190);
-	row(15, "as many DMA regions as a machine with KVM and virtio-mem may have",
+	row(15, "as many DMA regions as a machine may have with KVM and virtio-mem, or with an IOMMU",
 	    strstr(c->in.version.json, "\"max_dma_maps\":65535,") != NULL);
 	row(3, "a second version is refused", client_hello(c) == -EINVAL);
 	row(4, "device",
@@ -93,6 +93,15 @@ static void test_config(struct client *c)
 	row(27, "all of it at once", client_call(c, VFIO_CMD_REGION_READ, all, 16) == 16 + 4096);
 }
 
+/* Bytes that are mapped with one more region, at @mib. */
+static u64 file_mapped(struct client *c, u64 mib)
+{
+	u64 before = dev.s->client.memory.mapped;
+
+	client_map(c, mib << 20, 4096, 0, RW, c->memfd);
+	return dev.s->client.memory.mapped - before;
+}
+
 static void test_memory(struct client *c)
 {
 	int sock;
@@ -136,6 +145,9 @@ static void test_memory(struct client *c)
 	client_write(c, CONFIG, 4, 4, 2);
 	row(132, "and its pointers are valid again once it is set",
 	    dev.unmaps == 1 && vfio_dma(dev.s, CLIENT_IOVA, 1, false));
+	row(48, "regions of one file are mapped once",
+	    !file_mapped(c, 5) && !file_mapped(c, 6) && client_unmap(c, 5 << 20, 4096, 0) == 24 &&
+		    vfio_dma(dev.s, 6 << 20, 1, true) && client_unmap(c, 6 << 20, 4096, 0) == 24);
 	dev.unmaps = 0;
 	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* another one: a thread closes it, maybe late */
 	row(37, "no memory, but a socket", client_map(c, 0, 4096, 0, RW, sock) == -EINVAL);
