@@ -13,20 +13,22 @@ bool cx_pages_left(const struct connectx *d, u64 n)
 	return d->pages + (d->verbs.ctx ? hca_mr_pages(d->verbs.ctx) : 0) + n <= CX_PAGES_MAX;
 }
 
+/* Large pages are split: behind an IOMMU a page that is contiguous for the adapter is not in the daemon's memory. */
 int cx_buf_create(struct connectx *d, struct cx_buf *b, const struct cx_pages *p, u64 size, bool write)
 {
-	u32 shift = PAGE_SHIFT + p->log_page_size, i;
-	u64 n;
+	u32 more = p->log_page_size, i;
+	u64 n, offset, first, address;
 
-	if (shift > PAGE_SHIFT_MAX)
+	if (PAGE_SHIFT + more > PAGE_SHIFT_MAX)
 		return -EINVAL;
-	b->shift = shift;
-	b->offset = p->page_offset << (shift - 6);
+	offset = (u64)p->page_offset << (PAGE_SHIFT + more - 6);
+	if ((offset + size + BIT_ULL(PAGE_SHIFT + more) - 1) >> (PAGE_SHIFT + more) > p->n)
+		return -EINVAL;
+	first = offset >> PAGE_SHIFT;
+	b->offset = (u32)(offset & (BIT(PAGE_SHIFT) - 1));
 	b->end = b->offset + size;
 	b->write = write;
-	n = (b->offset + size + BIT_ULL(shift) - 1) >> shift;
-	if (n > p->n)
-		return -EINVAL;
+	n = (b->end + BIT(PAGE_SHIFT) - 1) >> PAGE_SHIFT;
 	if (!cx_pages_left(d, n))
 		return -ENOMEM;
 	b->page = malloc(n * sizeof(*b->page));
@@ -38,8 +40,11 @@ int cx_buf_create(struct connectx *d, struct cx_buf *b, const struct cx_pages *p
 	b->npages = (u32)n;
 	b->epoch = d->map_epoch;
 	d->pages += n;
-	for (i = 0; i < n; i++)
-		b->page[i] = wire_load(p->list + i * sizeof(u64), sizeof(u64)) & ~((u64)BIT(PAGE_SHIFT) - 1);
+	for (i = 0; i < n; i++) {
+		address = wire_load(p->list + ((first + i) >> more) * sizeof(u64), sizeof(u64)) &
+			  ~((u64)BIT(PAGE_SHIFT) - 1);
+		b->page[i] = address + (((first + i) & (BIT_ULL(more) - 1)) << PAGE_SHIFT);
+	}
 	return 0;
 }
 
@@ -53,17 +58,16 @@ void cx_buf_destroy(struct connectx *d, struct cx_buf *b)
 
 u8 *cx_buf_at(struct connectx *d, struct cx_buf *b, u64 off, u32 len)
 {
-	u64 at = off + b->offset, in = at & (BIT_ULL(b->shift) - 1), i = at >> b->shift;
+	u64 at = off + b->offset, in = at & (BIT(PAGE_SHIFT) - 1), i = at >> PAGE_SHIFT;
 
-	if (unlikely(i >= b->npages || in + len > BIT_ULL(b->shift) || at + len > b->end))
+	if (unlikely(i >= b->npages || in + len > BIT(PAGE_SHIFT) || at + len > b->end))
 		return NULL;
 	if (unlikely(b->epoch != d->map_epoch)) {
 		memset(b->map, 0, b->npages * sizeof(*b->map));
 		b->epoch = d->map_epoch;
 	}
 	if (unlikely(!b->map[i])) {
-		/* Only the queue's part of a large page needs to be mapped. */
-		u64 from = i ? 0 : b->offset, to = min(b->end - (i << b->shift), BIT_ULL(b->shift));
+		u64 from = i ? 0 : b->offset, to = min(b->end - (i << PAGE_SHIFT), BIT_ULL(PAGE_SHIFT));
 		u8 *p = vfio_dma(d->vfio, b->page[i] + from, to - from, b->write);
 
 		if (!p) {

@@ -77,11 +77,11 @@ enum cx_counter {
 };
 #undef CX_COUNTER_ENUM
 
-/* A queue in guest pages. */
+/* A queue in guest pages of 4 KiB. */
 struct cx_buf {
 	u64 *page;
 	u8 **map; /* cached pointers to the pages, valid in this epoch of the DMA map */
-	u32 npages, shift;
+	u32 npages;
 	u32 offset; /* start of the queue in the first page */
 	u64 end;    /* end of the queue, from the start of the first page */
 	u64 epoch;

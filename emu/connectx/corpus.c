@@ -38,7 +38,7 @@ static u64 buf_addr(const struct cx_buf *b, u64 off)
 {
 	u64 at = off + b->offset;
 
-	return b->page[at >> b->shift] + (at & (BIT_ULL(b->shift) - 1));
+	return b->page[at >> 12] + (at & 4095);
 }
 
 void cx_corpus_command(const u8 *in, u32 in_len, u32 out_len)

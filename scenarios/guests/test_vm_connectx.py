@@ -24,6 +24,7 @@ WARNINGS = 4  # of the kernel's log levels
 RELOADS = int(os.environ.get("MUSLIN_RELOADS", "2"))
 REBOOTS = int(os.environ.get("MUSLIN_REBOOTS", "1"))
 PROFILE = "mlx5_core.prof_sel"  # the number in muslin's own image is 0, and by default 2
+IOMMU = ("--qemu-arg=-device", "--qemu-arg=intel-iommu,intremap=off,caching-mode=on")
 UNLOAD = "rmmod mlx5_ib mlx5_core"
 LOAD = "modprobe mlx5_ib"
 
@@ -298,12 +299,14 @@ def test_the_default_profile(shared_fabric, a, connectx):
     """
     As in images of disks: the driver fills its cache of memory keys, one of which a program's registration gets. No
     object is left of a driver that is unloaded when the cache is full, nor of one that is still filling it.
+
+    The adapter is behind an IOMMU, by which QEMU maps each page of the guest's memory by itself.
     """
     assert profile(a) == "0"
     stable_objects(shared_fabric)
     idle = of_h2(shared_fabric)
-    vm = shared_fabric.vm("h2", *connectx, "--append", f"{PROFILE}=2").wait_ib0()
-    assert profile(vm) == "2"
+    vm = shared_fabric.vm("h2", *connectx, *IOMMU, "--append", f"{PROFILE}=2 intel_iommu=on").wait_ib0()
+    assert profile(vm) == "2" and vm.run("ls /sys/kernel/iommu_groups")
     stable_objects(shared_fabric)
     assert shared_fabric.node("h2")["objects"]["mr"] > 1000 or not has_cache(vm)
     tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
