@@ -493,6 +493,9 @@ static void command_serve(struct connectx *d, u32 index)
 
 	d->waited &= ~BIT(index);
 	if (vfio_dma_read(d->vfio, at, &e, sizeof(e))) {
+		if (!d->counter[CX_CTR_UNDELIVERED])
+			log_at(LOG_WARN, d->cfg.name,
+			       "the guest's commands are not in memory that QEMU shares (share=on)");
 		cx_count(d, CX_CTR_UNDELIVERED);
 		return;
 	}
