@@ -176,7 +176,8 @@ void mu_lost_restart(struct mu_dev *dev)
 	mu_lost(dev);
 	if (!r)
 		return;
-	dev_warn(&dev->vdev->dev, "the daemon has restarted: probing the device again\n");
+	dev_warn(&dev->vdev->dev,
+		 "the daemon has restarted, or QEMU has stopped for a while: probing the device again\n");
 	r->vdev = dev->vdev;
 	get_device(&r->vdev->dev);
 	INIT_WORK(&r->work, restart);
