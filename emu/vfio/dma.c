@@ -62,6 +62,8 @@ static int file_get(struct vfio_server *s, int fd, u64 offset, u64 size, bool wr
 		return -EINVAL;
 	f = file_find(s, &st, offset, size, write);
 	if (!f) {
+		if (s->nfiles == VFIO_FILES_MAX)
+			return -ENOSPC;
 		f = calloc(1, sizeof(*f));
 		if (!f)
 			return -ENOMEM;
@@ -72,17 +74,19 @@ static int file_get(struct vfio_server *s, int fd, u64 offset, u64 size, bool wr
 			return err;
 		}
 		list_add(&s->files, &f->link);
+		s->nfiles++;
 	}
 	f->refs++;
 	*file = f;
 	return 0;
 }
 
-static void file_put(struct vfio_file *f)
+static void file_put(struct vfio_server *s, struct vfio_file *f)
 {
 	if (--f->refs)
 		return;
 	list_del(&f->link);
+	s->nfiles--;
 	shared_map_fini(&f->memory);
 	free(f);
 }
@@ -119,10 +123,10 @@ int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool wri
 	return 0;
 }
 
-static void map_free(struct vfio_map *m)
+static void map_free(struct vfio_server *s, struct vfio_map *m)
 {
 	if (m->file)
-		file_put(m->file);
+		file_put(s, m->file);
 	free(m);
 }
 
@@ -148,7 +152,7 @@ int vfio_map_remove(struct vfio_server *s, u64 iova, u64 last, u64 *removed)
 	if (s->ops->dma_unmap)
 		s->ops->dma_unmap(s->dev, iova, last);
 	for (; to > from; to--) {
-		map_free(s->map[to - 1]);
+		map_free(s, s->map[to - 1]);
 		memmove(&s->map[to - 1], &s->map[to], (s->nmaps - to) * sizeof(s->map[0]));
 		s->nmaps--;
 	}
@@ -158,7 +162,7 @@ int vfio_map_remove(struct vfio_server *s, u64 iova, u64 last, u64 *removed)
 void vfio_map_clear(struct vfio_server *s)
 {
 	while (s->nmaps)
-		map_free(s->map[--s->nmaps]);
+		map_free(s, s->map[--s->nmaps]);
 }
 
 /* As vfio_dma(), for the part that is in one region: *len is reduced. NULL: unmapped. */

@@ -11,6 +11,7 @@
 #include "emu/vfio/vfio.h"
 
 #define VFIO_MAPS_MAX   65535 /* DMA regions of a client, as of the kernel's VFIO */
+#define VFIO_FILES_MAX  256   /* mappings of files of a client's memory; a process has 65530 */
 #define VFIO_FDS_MAX    16    /* descriptors of a message */
 #define VFIO_MSG_MAX    8192  /* payload bytes of a message */
 #define VFIO_TURN       2560  /* bytes of one client per turn: 64 doorbells */
@@ -116,6 +117,7 @@ struct vfio_server {
 	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
 	u32 nmaps;
 	struct list files;
+	u32 nfiles;
 	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
 	u64 pending;                  /* bit mask of pending vectors: the PBA */
 	u64 counters[VFIO_CTR_NUM];

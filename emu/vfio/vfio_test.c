@@ -102,6 +102,22 @@ static u64 file_mapped(struct client *c, u64 mib)
 	return dev.s->client.memory.mapped - before;
 }
 
+/* Maps a region of each of many files, until that is refused. */
+static u32 files_mapped(struct client *c)
+{
+	u32 n;
+	int fd, err = 0;
+
+	for (n = 0; !err; n += !err) {
+		fd = memfd_create("file", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, 4096))
+			abort();
+		err = client_map(c, (u64)n << 20, 4096, 0, RW, fd);
+		close(fd);
+	}
+	return err == -ENOSPC ? n : 0;
+}
+
 static void test_memory(struct client *c)
 {
 	int sock;
@@ -174,6 +190,8 @@ static void test_memory(struct client *c)
 	row(45, "the limit of regions",
 	    vfio_dma(dev.s, 8192, 4096, true) && vfio_dma(dev.s, 8192 * VFIO_MAPS_MAX, 1, true) &&
 		    !vfio_dma(dev.s, 4096, 1, true) && client_map(c, 0, 4096, 0, RW, c->memfd) == -ENOSPC);
+	client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL);
+	row(49, "the limit of files", files_mapped(c) == VFIO_FILES_MAX);
 	row(46, "the last byte of all addresses",
 	    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 &&
 		    !client_map(c, ~0ull - 4095, 4096, 0, RW, c->memfd) && vfio_dma(dev.s, ~0ull, 1, true) &&
