@@ -106,6 +106,7 @@ def test_what_cannot_resume_says_why(new_fabric, folder):
     for words, why in (
         (["--image", image], "images of disks boot by themselves"),
         (["--qemu-arg=-cpu", "--qemu-arg=qemu64"], "may change the machine"),
+        (["--qemu-arg=-device", "--qemu-arg=intel-iommu,intremap=off"], "Linux finds an IOMMU only while it boots"),
         (["--mem", "512M,slots=2"], "is no plain size"),
     ):
         out = fabric.command("vm", "h1", "--snapshot", *words, "--", "true", status=2)

@@ -45,6 +45,8 @@ def impossible(args):
     others = [w for w in words if w not in ADDED]
     if others:
         return f"--qemu-arg={others[0]} may change the machine"
+    if any("iommu" in w for w in args.qemu_arg):
+        return "Linux finds an IOMMU only while it boots"
     return None if size_of(args.mem) else f"--mem {args.mem} is no plain size"
 
 
