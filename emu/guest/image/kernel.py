@@ -142,7 +142,7 @@ def source(version):
 
 
 def package(version):
-    """The kernel's packages: newer ones have image and modules in packages of their own. Of a build: its files."""
+    """The kernel's packages: newer ones have image, modules and lists in their own ones. Of a build: its files."""
     if version in builds:
         folder, (_, _, image) = builds[version], KBUILD[arch_of(version)]
         files = (folder / image, folder / "Module.symvers", folder / ".config")
@@ -150,7 +150,7 @@ def package(version):
     where = source(version)
     name = f"linux-image-{version}"
     depends = remembered(["depends", name], where, lambda: run(["apt-cache", "depends", *words(where), name]))
-    parts = re.findall(rf"Depends: (linux-(?:binary|modules)-{re.escape(version)})$", depends, re.M)
+    parts = re.findall(rf"Depends: (linux-(?:base|binary|modules)-{re.escape(version)})$", depends, re.M)
     return alone([name, *parts], where)
 
 
