@@ -152,19 +152,15 @@ static bool any_links(struct daemon *d, const struct fault_target *target)
 	return i <= fabric_node_count(d->fabric);
 }
 
-/* Appends those of @names, separated by blanks, that @list does not have yet. */
+/* Appends those of @names, separated by blanks, that @list does not have yet: it begins and ends with a blank. */
 static void names_add(char *list, size_t size, char *names)
 {
-	char *name, *save, *at;
-	size_t len;
+	char word[64], *name, *save;
 
 	for (name = strtok_r(names, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
-		len = strlen(name);
-		for (at = strstr(list, name); at && (at[-1] != ' ' || (at[len] && at[len] != ' '));
-		     at = strstr(at + 1, name))
-			;
-		if (!at)
-			snprintf(list + strlen(list), size - strlen(list), " %s", name);
+		snprintf(word, sizeof(word), " %s ", name);
+		if (!strstr(list, word))
+			snprintf(list + strlen(list), size - strlen(list), "%s", word + 1);
 	}
 }
 
@@ -191,7 +187,8 @@ void daemon_fault_refuse(struct daemon *d, const char *place, const char *action
 			fault_names(targets[i].target, names, sizeof(names));
 			names_add(list, sizeof(list), names);
 		}
-	snprintf(err, err_len, "%s: there is no such fault at %.64s; there are:%s", action, place, list + 1);
+	list[strlen(list) - 1] = 0;
+	snprintf(err, err_len, "%s: there is no such fault at %.64s; there are:%s", action, place, list);
 }
 
 struct fault_set *daemon_fault_set(struct daemon *d, const char *place, const char *action, char *err, size_t err_len)
