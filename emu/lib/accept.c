@@ -50,6 +50,8 @@ int accept_next(struct accept_listener *l, int flags)
 
 	if (fd < 0 && (err == EMFILE || err == ENFILE))
 		accept_refuse(l);
+	if (fd >= 0)
+		passed_connected();
 	if (l->spare < 0)
 		l->spare = open_spare();
 	return fd < 0 ? -err : fd;

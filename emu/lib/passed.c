@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -31,6 +32,13 @@
 
 #define SIGNALS 64  /* completions that are reaped together */
 #define NOWAIT  0x8 /* RWF_NOWAIT, as a plain number for sparse */
+
+/* See fits(). */
+#define MESSAGE_MOST (PASSED_MAX + 16) /* a message's own descriptors, and more than the process makes for it */
+#define FITS_MOST    1024              /* messages after which the table is looked at again */
+#define FITS_LEAST   32                /* below, reserving each time costs less */
+
+static int fits_again; /* messages until then; negative: each of them is received with the reserve */
 
 static struct {
 	aio_context_t ctx;
@@ -353,6 +361,7 @@ void passed_reserve(void)
 		return;
 	r.rlim_cur = min(r.rlim_cur, r.rlim_max - PASSED_MAX);
 	setrlimit(RLIMIT_NOFILE, &r);
+	fits_again = 0;
 }
 
 void passed_reserve_begin(struct rlimit *before)
@@ -374,6 +383,58 @@ void passed_reserve_end(const struct rlimit *before)
 	setrlimit(RLIMIT_NOFILE, before);
 }
 
+/* The size of the process's table of descriptors; UINT64_MAX: unknown. */
+static u64 table_size(void)
+{
+	char status[4096];
+	const char *line = NULL;
+	ssize_t n;
+	int fd;
+
+	fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return UINT64_MAX;
+	n = read(fd, status, sizeof(status) - 1);
+	close(fd);
+	if (n > 0) {
+		status[n] = 0;
+		line = strstr(status, "\nFDSize:");
+	}
+	return line ? strtoull(line + strlen("\nFDSize:"), NULL, 10) : UINT64_MAX;
+}
+
+/*
+ * Whether the descriptors of a message fit below the soft limit, which most processes are far from. The kernel enlarges
+ * the table for larger numbers, and never reduces it: so all descriptors are below its size, and it need not be read
+ * again until as many messages and connections have come as can fill the rest.
+ */
+static bool fits(void)
+{
+	struct rlimit r;
+	u64 size;
+
+	if (!fits_again) {
+		size = table_size();
+		if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur <= size)
+			r.rlim_cur = size;
+		fits_again = (int)min((r.rlim_cur - size) / MESSAGE_MOST, (u64)FITS_MOST);
+		if (fits_again < FITS_LEAST)
+			fits_again = -FITS_LEAST;
+	}
+	if (fits_again < 0) {
+		fits_again++;
+		return false;
+	}
+	fits_again--;
+	return true;
+}
+
+void passed_connected(void)
+{
+	if (fits_again > 0)
+		fits_again--;
+}
+
 ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *nfds)
 {
 	RIGHTS_CONTROL(control, PASSED_MAX);
@@ -383,14 +444,17 @@ ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *n
 			      .msg_controllen = sizeof(control) };
 	int all[PASSED_MAX], err;
 	struct rlimit limit;
+	bool reserve = !fits();
 	ssize_t got;
 	u32 n, i;
 
 	*nfds = 0;
-	passed_reserve_begin(&limit);
+	if (reserve)
+		passed_reserve_begin(&limit);
 	got = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	err = errno;
-	passed_reserve_end(&limit);
+	if (reserve)
+		passed_reserve_end(&limit);
 	if (got < 0) {
 		errno = err;
 		return -1;

@@ -35,8 +35,9 @@ struct passed_stats {
 /* The process of the peer of @sock; 0: unknown. */
 pid_t passed_owner(int sock);
 /*
- * recvmsg() with MSG_DONTWAIT and MSG_CMSG_CLOEXEC. Stores the message's first descriptors, at most @max, in @fds and
- * their number in *nfds; closes the others. Returns the number of bytes, or -1 with errno.
+ * recvmsg() with MSG_DONTWAIT and MSG_CMSG_CLOEXEC, by one thread of the process. Stores the message's first
+ * descriptors, at most @max, in @fds and their number in *nfds; closes the others. Returns the number of bytes, or -1
+ * with errno.
  */
 ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *nfds);
 /*
@@ -72,6 +73,8 @@ bool passed_refused(pid_t owner);
  * they can be used between begin and end.
  */
 void passed_reserve(void);
+/* A client has connected: its descriptor is one that no message has brought. By the thread of passed_recv(). */
+void passed_connected(void);
 void passed_reserve_begin(struct rlimit *before);
 void passed_reserve_end(const struct rlimit *before);
 void passed_stats(struct passed_stats *st);

@@ -19,7 +19,8 @@
 #include "emu/lib/passed_fixture.h"
 #include "emu/lib/row.h"
 
-#define WAIT 20000
+#define WAIT  20000
+#define FILLS 20000 /* a soft limit: the table is looked at again before it is full */
 
 static u32 open_files(void)
 {
@@ -196,6 +197,7 @@ static void test_received(void)
 		exit(1);
 	close(fds[PASSED_MAX - 1]);
 	getrlimit(RLIMIT_NOFILE, &old);
+	passed_reserve(); /* the limit changes */
 	few = (struct rlimit){ 64, old.rlim_max };
 	setrlimit(RLIMIT_NOFILE, &few);
 	while (n < 256 && (taken[n] = dup(0)) >= 0)
@@ -219,6 +221,38 @@ static void test_received(void)
 	passed_reserve();
 	getrlimit(RLIMIT_NOFILE, &few);
 	row(35, "descriptors are reserved", old.rlim_max < 4 * PASSED_MAX || few.rlim_cur == old.rlim_max - PASSED_MAX);
+	setrlimit(RLIMIT_NOFILE, &old);
+}
+
+/* Messages with the maximum number, all of which are kept, until the table is full up to the reserve. */
+static void test_table_fills(void)
+{
+	static int kept[FILLS + PASSED_MAX];
+	int s[2], fds[PASSED_MAX] = { 0 };
+	struct rlimit old, limit;
+	char c[8];
+	const struct iovec iov = { c, sizeof(c) };
+	u32 nfds = PASSED_MAX, n = 0;
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	limit = old;
+	limit.rlim_cur = min(old.rlim_max - PASSED_MAX, (rlim_t)FILLS);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s))
+		exit(1);
+	passed_reserve();
+	setrlimit(RLIMIT_NOFILE, &limit);
+	while (n < limit.rlim_cur && nfds == PASSED_MAX && pass(s[1], fds, PASSED_MAX)) {
+		if (passed_recv(s[0], &iov, kept + n, PASSED_MAX, &nfds) != 1)
+			break;
+		n += nfds;
+	}
+	row(36, "no message is truncated while the table fills", nfds == PASSED_MAX && n >= limit.rlim_cur);
+	while (n)
+		close(kept[--n]);
+	close(s[0]);
+	close(s[1]);
+	setrlimit(RLIMIT_NOFILE, &old);
+	passed_reserve();
 	setrlimit(RLIMIT_NOFILE, &old);
 }
 
@@ -302,6 +336,7 @@ int main(void)
 	test_refused();
 	test_memory();
 	test_received();
+	test_table_fills();
 	test_signals();
 	test_taken();
 	return rows_end();
