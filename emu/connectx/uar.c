@@ -82,13 +82,15 @@ int cx_dealloc_uar(struct connectx *d, const struct cx_cmd *c)
 
 /* ---- doorbells ---- */
 
+/* A driver that arms a CQ has nothing more to do: only requests keep the loop awake for the next ones. */
 static void doorbell(struct connectx *d, u32 uar, u32 off, u64 value)
 {
-	d->found++;
-	if (off == UAR_CQ)
+	if (off == UAR_CQ) {
 		cx_cq_doorbell(d, uar, (u32)(value >> 32), (u32)value);
-	else
-		cx_qp_doorbell(d, uar, (u32)value >> 8);
+		return;
+	}
+	d->found++;
+	cx_qp_doorbell(d, uar, (u32)value >> 8);
 }
 
 static struct cx_half *half_at(struct connectx *d, u64 at)

@@ -110,6 +110,7 @@ void vfio_config_reset(struct vfio_server *s)
 {
 	u32 i;
 
+	s->last = NULL;
 	for (i = 0; i < VFIO_CONFIG_LEN; i++)
 		s->config[i] &= (u8)~s->writable[i];
 }
@@ -136,7 +137,10 @@ void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len)
 		vfio_server_reset(s);
 		return;
 	}
-	if (master && !vfio_bus_master(s) && s->ops->dma_unmap)
-		s->ops->dma_unmap(s->dev, 0, ~0ull);
+	if (master && !vfio_bus_master(s)) {
+		s->last = NULL;
+		if (s->ops->dma_unmap)
+			s->ops->dma_unmap(s->dev, 0, ~0ull);
+	}
 	vfio_irq_deliver(s);
 }

@@ -151,6 +151,7 @@ int vfio_map_remove(struct vfio_server *s, u64 iova, u64 last, u64 *removed)
 		return 0;
 	if (s->ops->dma_unmap)
 		s->ops->dma_unmap(s->dev, iova, last);
+	s->last = NULL;
 	for (; to > from; to--) {
 		map_free(s, s->map[to - 1]);
 		memmove(&s->map[to - 1], &s->map[to], (s->nmaps - to) * sizeof(s->map[0]));
@@ -161,25 +162,33 @@ int vfio_map_remove(struct vfio_server *s, u64 iova, u64 last, u64 *removed)
 
 void vfio_map_clear(struct vfio_server *s)
 {
+	s->last = NULL;
 	while (s->nmaps)
 		map_free(s, s->map[--s->nmaps]);
 }
 
 /* As vfio_dma(), for the part that is in one region: *len is reduced. NULL: unmapped. */
-static void *dma_part(const struct vfio_server *s, u64 iova, u64 *len, bool write)
+static void *dma_part(struct vfio_server *s, u64 iova, u64 *len, bool write)
 {
-	u32 at = map_at(s, iova);
-	const struct vfio_map *m = at < s->nmaps ? s->map[at] : NULL;
+	const struct vfio_map *m = s->last;
 	u64 off;
 
-	if (!m || m->iova > iova || !m->file || (write && !m->write) || !vfio_bus_master(s))
+	if (unlikely(!m || iova - m->iova >= m->size)) {
+		u32 at = map_at(s, iova);
+
+		m = at < s->nmaps ? s->map[at] : NULL;
+		if (!m || m->iova > iova || !m->file || !vfio_bus_master(s))
+			return NULL;
+		s->last = m;
+	}
+	if (unlikely(write && !m->write))
 		return NULL;
 	off = iova - m->iova;
 	*len = min(*len, m->size - off);
 	return m->ptr + off;
 }
 
-void *vfio_dma(const struct vfio_server *s, u64 iova, u64 len, bool write)
+void *vfio_dma(struct vfio_server *s, u64 iova, u64 len, bool write)
 {
 	u64 part = len;
 	void *p = dma_part(s, iova, &part, write);

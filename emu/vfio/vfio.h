@@ -74,7 +74,7 @@ bool vfio_bus_master(const struct vfio_server *s);
  * Guest memory at @iova, valid until the next return to the loop or dma_unmap(); NULL unless all @len bytes are in one
  * region with that right.
  */
-void *vfio_dma(const struct vfio_server *s, u64 iova, u64 len, bool write);
+void *vfio_dma(struct vfio_server *s, u64 iova, u64 len, bool write);
 /* Copies of any length, across regions. 0, or -EFAULT after an unspecified part. */
 int vfio_dma_read(struct vfio_server *s, u64 iova, void *buf, u64 len);
 int vfio_dma_write(struct vfio_server *s, u64 iova, const void *buf, u64 len);

@@ -116,6 +116,7 @@ struct vfio_server {
 	u8 config[VFIO_CONFIG_LEN], writable[VFIO_CONFIG_LEN];
 	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
 	u32 nmaps;
+	const struct vfio_map *last; /* that of the last access, a shared one; NULL without Bus Master Enable */
 	struct list files;
 	u32 nfiles;
 	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
