@@ -218,10 +218,10 @@ def export_file(guests):
     client.run("modprobe -a nfsv4 rpcrdma")
 
 
-def read_by_rdma(guests):
+def read_by_rdma(guests, options=""):
     """MB/s at which the second guest reads what the first one exports."""
     server, client = guests
-    return read_rate(client, f"nfs-mount {server.fabric.ip(server.host)}")
+    return read_rate(client, f"nfs-mount {server.fabric.ip(server.host)} /mnt {options}")
 
 
 def nfs(guests):
@@ -232,23 +232,25 @@ def nfs(guests):
         before = exits(guests[0].fabric)
         rate = read_by_rdma(guests)
         after = exits(guests[0].fabric)
-        each.append([(b - a) / (FILE_READS * FILE_MIB * 16) for a, b in zip(before, after, strict=True)])
+        each.append([(b - a) / (FILE_READS * FILE_MIB * 8) for a, b in zip(before, after, strict=True)])
         return rate
 
     mount = f"mount -t nfs4 -o vers=4.1 {LAN[0]}:/ /mnt"
     rdma, tcp = by_turns(by_rdma, lambda: read_rate(guests[1], mount))
     report("NFS over RDMA, read", f"{rdma:.0f} MB/s")
     report("  of NFS over TCP on virtio-net", f"{rdma / tcp:.2f}")
-    report_exits("64 KiB read", medians(each))
+    report_exits("READs of 128 KiB", medians(each))
 
 
 # What is compared of guests with either model: unit, whether more is better, and how many messages it takes.
+# Linux's client reads 128 KiB ahead, for which it registers one region of our device, but two of a ConnectX, whose
+# driver has a max_sge_rd of 30 pages; the server can invalidate only one remotely. READs of 64 KiB take one of either.
 BOTH = {
     "ib_write_bw 64 KiB": (
         "MB/s",
         True,
-        5000,
-        lambda g: perftest(g, g[0].device, "ib_write_bw", "-s", 65536, "-n", 5000)[3],
+        20000,
+        lambda g: perftest(g, g[0].device, "ib_write_bw", "-s", 65536, "-n", 20000)[3],
     ),
     "ib_send_lat 64 B, typical": (
         "us",
@@ -257,9 +259,15 @@ BOTH = {
         lambda g: perftest(g, g[0].device, "ib_send_lat", "-s", 64, "-n", 2000)[T_TYPICAL],
     ),
     "IPoIB, TCP in datagrams": ("Mbit/s", True, None, lambda g: stream(g, g[0].fabric.ip(g[1].host))),
-    "NFS over RDMA, read": ("MB/s", True, FILE_READS * FILE_MIB * 16, read_by_rdma),
+    "NFS over RDMA, READs of 64 KiB": (
+        "MB/s",
+        True,
+        FILE_READS * FILE_MIB * 16,
+        lambda g: read_by_rdma(g, "rsize=65536"),
+    ),
+    "NFS over RDMA, READs of 128 KiB": ("MB/s", True, FILE_READS * FILE_MIB * 8, read_by_rdma),
 }
-WANTED = {"IPoIB, TCP in datagrams": 0.8, "NFS over RDMA, read": 0.8}  # ratios to the other model's; else 1
+WANTED = {name: 0.8 for name in BOTH if name.startswith(("IPoIB", "NFS"))}  # ratios to the other model's; else 1
 BOOT = 1  # seconds more, at most
 TURNS = 5  # of either model, whose medians are compared
 
@@ -288,7 +296,7 @@ def models(bench):
             row(f"ConnectX's {what} : our device's", f"{figure:.1f} {unit}", ratio, wanted, good)
             if messages:
                 each = [(b - a) / messages / TURNS for a, b in zip(before, after, strict=True)]
-                report_exits("64 KiB read" if "NFS" in what else what.split()[0], each)
+                report_exits(what.rpartition(", ")[2] if "NFS" in what else what.split()[0], each)
 
 
 def starts(bench):
