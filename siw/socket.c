@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include "emu/lib/passed.h"
 #include "siw/siw_internal.h"
 
 #define SNDBUF_LOCAL (256 << 10) /* the kernel doubles it */
@@ -46,6 +47,7 @@ static int open_bound(const struct hca_iw_addr *addr, bool listen)
 
 	if (fd < 0)
 		return -errno;
+	passed_connected();
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a.sa.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
@@ -93,6 +95,7 @@ int siw_socket_accept(int listener)
 
 	if (fd < 0)
 		return -errno;
+	passed_connected();
 	tune(fd);
 	return fd;
 }

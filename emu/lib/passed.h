@@ -73,7 +73,7 @@ bool passed_refused(pid_t owner);
  * they can be used between begin and end.
  */
 void passed_reserve(void);
-/* A client has connected: its descriptor is one that no message has brought. By the thread of passed_recv(). */
+/* A new connection, of a client or of a peer: no message has brought its descriptor. By the thread of passed_recv(). */
 void passed_connected(void);
 void passed_reserve_begin(struct rlimit *before);
 void passed_reserve_end(const struct rlimit *before);
