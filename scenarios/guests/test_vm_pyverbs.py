@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 from test_pyverbs import RUNNER, SKIPS, check_report, unpack
@@ -77,6 +78,23 @@ def test_objects(shared_fabric, vm, program):
     counts = [sum(map(int, re.findall(r"\d+", line.split(":")[1])[:1]))
               for line in vm.run("grep comp /proc/interrupts").splitlines()]
     assert len(counts) == vectors and all(counts), "an interrupt for each vector"
+
+
+def version(path):
+    """Of the machine's rdma-core, as in the name of the library that the program loads."""
+    loaded = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    return int(pathlib.Path(re.search(r"libibverbs\S+ => (\S+)", loaded)[1]).resolve().name.split(".")[-2])
+
+
+def test_thread_domains(vm, program):
+    """
+    Before rdma-core 60 libmlx5 wants a UAR with BlueFlame for one, which mlx5_ib refuses on an adapter that does not
+    offer that; librxe has none.
+    """
+    path = program("thread_domains")
+    offered = vm.model == "connectx" and version(path) >= 60
+    out = vm.run(f"chroot /machine {path}")
+    assert out == ("thread domains\n" if offered else "Operation not supported\n")
 
 
 EVENTS = {"PORT_ACTIVE": 9, "PORT_ERR": 10, "PKEY_CHANGE": 12}  # enum ibv_event_type
