@@ -53,6 +53,11 @@ static const u8 rates[16] = {
 };
 static_assert(CX_STATIC_RATES == 0xfffe, "all codes but 0");
 
+u8 cx_static_rate(u32 code)
+{
+	return rates[code];
+}
+
 static u32 rate_code(u8 rate)
 {
 	u32 i = ARRAY_SIZE(rates) - 1;
@@ -86,7 +91,7 @@ static void av_in(const struct connectx *d, struct hca_av *av, const u8 *ads)
 {
 	fields_in(ads_fields, ARRAY_SIZE(ads_fields), av, ads);
 	av->port = port_in(d, ads);
-	av->static_rate = rates[cx_get(ads, ads, stat_rate)];
+	av->static_rate = cx_static_rate((u32)cx_get(ads, ads, stat_rate));
 	memcpy(av->dgid.raw, cx_cptr(ads, ads, rgid_rip), sizeof(av->dgid.raw));
 }
 

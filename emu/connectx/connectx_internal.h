@@ -426,6 +426,7 @@ extern const struct hca_wq_ops cx_srq_wq_ops;
 
 /* attr.c: QP contexts and address vectors */
 #define CX_STATIC_RATES 0xfffeu /* bits of the codes of static rates */
+u8 cx_static_rate(u32 code);    /* as IBTA has it, of one of 16 codes */
 void cx_attr_in(const struct connectx *d, struct hca_qp_attr *a, const u8 *qpc);
 void cx_attr_out(const struct connectx *d, u8 *qpc, const struct hca_qp_attr *a);
 

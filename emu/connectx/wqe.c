@@ -141,6 +141,15 @@ int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 	return (int)size;
 }
 
+/*
+ * libmlx5 writes the adapter's code. mlx5_ib of Linux 6.1 writes 4 bits of IBTA's, with which IPoIB would have 2.5
+ * instead of 40 Gb/s: the rate of the kernel's queue pairs, which have no user index, is ignored.
+ */
+static u8 datagram_rate(const struct cx_qp *qp, u32 code)
+{
+	return qp->user_index == CX_NO_INDEX ? WIRE_RATE_PORT : cx_static_rate(code);
+}
+
 static int decode_datagram(const struct cx_qp *qp, struct cursor *c, struct hca_send_wr *wr)
 {
 	const struct connectx *d = cx_of(qp->qp.verbs);
@@ -149,10 +158,6 @@ static int decode_datagram(const struct cx_qp *qp, struct cursor *c, struct hca_
 
 	if (!s || !(be32_to_cpu(s->qpn) & EXTENDED_AV))
 		return -EINVAL;
-	/*
-	 * The static rate is ignored: some drivers write the adapter's code, others that of IBTA (mlx5_ib of Linux
-	 * 6.1).
-	 */
 	grh = be32_to_cpu(s->grh);
 	wr->remote_qpn = be32_to_cpu(s->qpn) & CX_ANY_QPN;
 	wr->remote_qkey = be32_to_cpu(s->qkey);
@@ -161,6 +166,7 @@ static int decode_datagram(const struct cx_qp *qp, struct cursor *c, struct hca_
 		.dlid = be16_to_cpu(s->dlid),
 		.sl = s->rate_sl & 0xf,
 		.src_path_bits = s->path_bits & 0x7f,
+		.static_rate = datagram_rate(qp, s->rate_sl >> 4),
 		.port = d->cfg.port,
 		.grh = grh & AV_GRH,
 		.sgid_index = (u8)(grh >> 20),

@@ -314,17 +314,23 @@ static void counted_requests(void)
 	    sets_alloc(255 - 1) && post_remote(qpn, i, CX_OP_WRITE, 8) && counted(set, 0));
 }
 
-static void post_datagram(const u32 *qpn, u32 index)
+static void datagram_wqe(const u32 *qpn, u32 index, u8 rate_sl)
 {
 	u8 wqe[2 * CX_WQE_BB] = { 0 }, *s = driver_control(wqe, qpn[0], index, CX_OP_SEND, 16 + 48 + 16);
 	u32 i;
 
 	wire_store(s, 4, 0x11);
 	wire_store(s + 8, 4, 1u << 31 | qpn[1]);
+	s[12] = rate_sl;
 	wire_store(s + 14, 2, d.lid);
 	driver_data(s + 48, 8, d.lkey, driver_addr(AT_DATA));
 	for (i = 0; i < 2; i++)
 		memcpy(driver_wqe(&d, 0, index + i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+}
+
+static void post_datagram(const u32 *qpn, u32 index)
+{
+	datagram_wqe(qpn, index, 0);
 	driver_posted(&d, 0, qpn[0], index + 2);
 	while (driver_poll(&d))
 		;
@@ -345,6 +351,35 @@ static void counted_datagrams(void)
 		post_datagram(qpn, 2 * i);
 	row(72, "4 of 6 datagrams find a receive",
 	    !set_query(set, false) && cx_get(d.out, query_q_counter_out, out_of_buffer) == 2);
+}
+
+/* The static rate of a datagram at which the adapter sends it. */
+static u32 rate_of(const u32 *qpn, u32 index, u8 code)
+{
+	struct cx_qp *qp = cx_qp_get(d.dev, qpn[0]);
+	struct hca_send_wr wr = { 0 };
+
+	datagram_wqe(qpn, index, (u8)(code << 4 | 3));
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, index + 2);
+	return cx_qp_wq_ops.next_send(qp, &wr) == 1 && wr.av.sl == 3 ? wr.av.static_rate : ~0u;
+}
+
+/* The kernel's queue pairs have no user index, and codes of IBTA from old drivers. */
+static void datagram_rates(void)
+{
+	u32 qpn[2], i;
+
+	datagram_pair(false, qpn);
+	row(74, "the rate of a kernel's datagram is ignored",
+	    rate_of(qpn, 0, 7) == WIRE_RATE_PORT && rate_of(qpn, 2, 15) == WIRE_RATE_PORT);
+	d.user_index = 1;
+	datagram_pair(false, qpn);
+	d.user_index = 0;
+	row(75, "a program's has the rate of its address vector",
+	    rate_of(qpn, 0, 0) == WIRE_RATE_PORT && rate_of(qpn, 2, 7) == WIRE_RATE_2_5 &&
+		    rate_of(qpn, 4, 12) == WIRE_RATE_40);
+	for (i = 0; i < 16; i++)
+		row(76, "whatever its code", wire_rate_mbps((u8)rate_of(qpn, 6 + 2 * i, (u8)i)) || !i);
 }
 
 static u8 seen[256];
@@ -401,4 +436,4 @@ static void inline_mads(void)
 }
 
 PARTS(lists_in_flight, no_send_queue, large_send, checksums, refused_offloads, connected_offload, counted_requests,
-      counted_datagrams, inline_mads)
+      counted_datagrams, datagram_rates, inline_mads)
