@@ -199,6 +199,37 @@ static void test_memory(struct client *c)
 		    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 && c->in.unmap.size == 4096);
 }
 
+static bool reached(void)
+{
+	return vfio_dma(dev.s, CLIENT_IOVA, 4096, true);
+}
+
+/* Accesses to the region of the access before, which the server finds without a search. */
+static void test_last_region(struct client *c)
+{
+	u8 byte = 0;
+
+	client_map(c, CLIENT_IOVA, 4096, 0, RW, c->memfd);
+	row(134, "it is unmapped", reached() && client_unmap(c, CLIENT_IOVA, 4096, 0) == 24 && !reached());
+	c->mem[0] = 'a';
+	c->mem[8192] = 'b';
+	row(135, "and mapped with other bytes",
+	    !client_map(c, CLIENT_IOVA, 4096, 8192, RW, c->memfd) && reached() &&
+		    !vfio_dma_read(dev.s, CLIENT_IOVA, &byte, 1) && byte == 'b');
+	row(136, "what is around it",
+	    !vfio_dma(dev.s, CLIENT_IOVA - 1, 1, false) && reached() &&
+		    !vfio_dma(dev.s, CLIENT_IOVA + 4096, 1, false) && !vfio_dma(dev.s, 0, 1, false));
+	row(137, "the guest resets the function",
+	    reached() && client_write(c, CONFIG, 0x68, 0x8000, 2) == 16 && !reached());
+	row(138, "the client resets it",
+	    client_write(c, CONFIG, 4, 4, 2) == 16 && reached() && !client_call(c, VFIO_CMD_DEVICE_RESET, NULL, 0) &&
+		    !reached());
+	row(139, "and its driver starts again", client_write(c, CONFIG, 4, 4, 2) == 16 && reached());
+	row(140, "Bus Master Enable is cleared", client_write(c, CONFIG, 4, 0, 2) == 16 && !reached());
+	client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL);
+	client_write(c, CONFIG, 4, 4, 2);
+}
+
 static void test_regions(struct client *c)
 {
 	struct {
@@ -472,7 +503,7 @@ static void test_coming_and_going(struct loop *loop)
 	client_close(&c);
 
 	client_open(&c, loop, path);
-	row(100, "a driver starts", client_start(&c) && vfio_connected(dev.s));
+	row(100, "a driver starts", client_start(&c) && vfio_connected(dev.s) && reached());
 	client_open(&other, loop, path);
 	row(101, "a second client is refused", client_hello(&other) == -EPIPE && counter(VFIO_CTR_REFUSED) == 1);
 	client_close(&other);
@@ -501,6 +532,7 @@ int main(void)
 	test_messages(&c);
 	test_config(&c);
 	test_memory(&c);
+	test_last_region(&c);
 	test_regions(&c);
 	test_vectors(&c);
 	client_close(&c);
