@@ -47,7 +47,7 @@ static int open_bound(const struct hca_iw_addr *addr, bool listen)
 
 	if (fd < 0)
 		return -errno;
-	passed_connected();
+	passed_opened();
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a.sa.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
@@ -95,7 +95,7 @@ int siw_socket_accept(int listener)
 
 	if (fd < 0)
 		return -errno;
-	passed_connected();
+	passed_opened();
 	tune(fd);
 	return fd;
 }

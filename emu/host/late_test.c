@@ -7,10 +7,13 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "emu/hca/soft_queue.h"
 #include "emu/host/fixture.h"
 #include "emu/host/mover.h"
+#include "emu/lib/passed.h"
+#include "emu/lib/rights.h"
 #include "emu/lib/row.h"
 
 ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
@@ -427,8 +430,75 @@ static void test_limit(void)
 	stop();
 }
 
+#define LIMIT 9500 /* of descriptors */
+
+static u32 table_size(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[256];
+	u32 size = 0;
+
+	while (!size && fgets(line, sizeof(line), status))
+		sscanf(line, "FDSize: %u", &size);
+	fclose(status);
+	return size;
+}
+
+/* Passes the maximum number, and takes them. Returns how many. */
+static u32 passed_through(const int *s)
+{
+	int fds[PASSED_MAX] = { 0 };
+	RIGHTS_CONTROL(control, PASSED_MAX) = { 0 };
+	struct iovec iov = { (char[1]){ 0 }, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	u32 n = 0;
+
+	rights_put(&msg, control, fds, PASSED_MAX);
+	return sendmsg(s[1], &msg, 0) == 1 && passed_recv(s[0], &iov, fds, PASSED_MAX, &n) == 1 ? n : 0;
+}
+
+/*
+ * As many messages with the maximum number of descriptors, less one, as need not look at the table again, then threads,
+ * which have two each. Exits with 0 if no descriptor of the last message is truncated.
+ */
+static void fill(void)
+{
+	u32 n = (LIMIT - table_size()) / (PASSED_MAX + 16);
+	int s[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s))
+		_exit(2);
+	while (--n)
+		if (passed_through(s) != PASSED_MAX)
+			_exit(3);
+	start();
+	while (uv_mover_create(&d.process))
+		;
+	_exit(passed_through(s) != PASSED_MAX);
+}
+
+static void test_messages_between(void)
+{
+	struct rlimit old, limit;
+	int status = 0;
+	pid_t pid;
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	limit = (struct rlimit){ LIMIT, old.rlim_max };
+	if (old.rlim_max >= LIMIT + PASSED_MAX) {
+		setrlimit(RLIMIT_NOFILE, &limit);
+		pid = fork();
+		if (!pid)
+			fill();
+		waitpid(pid, &status, 0);
+		setrlimit(RLIMIT_NOFILE, &old);
+	}
+	row(51, "no message is truncated since threads have descriptors", !status);
+}
+
 int main(void)
 {
+	test_messages_between();
 	test_window();
 	test_unplug();
 	test_exit(false);

@@ -24,6 +24,7 @@
 #include "emu/host/mover.h"
 #include "emu/host/protected.h"
 #include "emu/lib/clock.h"
+#include "emu/lib/passed.h"
 #include "emu/lib/thread.h"
 
 #define IOVS 512
@@ -364,6 +365,7 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 		mover_free(mv);
 		return NULL;
 	}
+	passed_opened();
 	p->copy = -1;
 	p->staging = NULL;
 	loop_poller_add(p->loop, &mv->poller);

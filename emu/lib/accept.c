@@ -51,7 +51,7 @@ int accept_next(struct accept_listener *l, int flags)
 	if (fd < 0 && (err == EMFILE || err == ENFILE))
 		accept_refuse(l);
 	if (fd >= 0)
-		passed_connected();
+		passed_opened();
 	if (l->spare < 0)
 		l->spare = open_spare();
 	return fd < 0 ? -err : fd;

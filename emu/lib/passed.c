@@ -406,7 +406,7 @@ static u64 table_size(void)
 /*
  * Whether the descriptors of a message fit below the soft limit, which most processes are far from. The kernel enlarges
  * the table for larger numbers, and never reduces it: so all descriptors are below its size, and it need not be read
- * again until as many messages and connections have come as can fill the rest.
+ * again until as many messages, connections and threads have come as can fill the rest.
  */
 static bool fits(void)
 {
@@ -429,7 +429,7 @@ static bool fits(void)
 	return true;
 }
 
-void passed_connected(void)
+void passed_opened(void)
 {
 	if (fits_again > 0)
 		fits_again--;

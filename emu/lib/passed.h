@@ -73,8 +73,8 @@ bool passed_refused(pid_t owner);
  * they can be used between begin and end.
  */
 void passed_reserve(void);
-/* A new connection, of a client or of a peer: no message has brought its descriptor. By the thread of passed_recv(). */
-void passed_connected(void);
+/* Counts descriptors that no message has brought: of a new connection, of a thread. By the thread of passed_recv(). */
+void passed_opened(void);
 void passed_reserve_begin(struct rlimit *before);
 void passed_reserve_end(const struct rlimit *before);
 void passed_stats(struct passed_stats *st);
