@@ -80,6 +80,12 @@ def test_objects(shared_fabric, vm, program):
     assert len(counts) == vectors and all(counts), "an interrupt for each vector"
 
 
+def test_static_rate_of_datagrams(shared_fabric, vm, program):
+    """32 MiB to a port of 2.5 Gb/s take 107 ms at least, less what a late timer may make up for."""
+    lid, rate = shared_fabric.port("h5")["lid"], 2  # IBV_RATE_2_5_GBPS
+    assert float(vm.run(f"chroot /machine {program('datagram_rate')} {lid} {rate}")) > 100
+
+
 def version(path):
     """Of the machine's rdma-core, as in the name of the library that the program loads."""
     loaded = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
