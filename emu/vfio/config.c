@@ -133,14 +133,13 @@ void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len)
 		s->config[off] = (u8)((s->config[off] & ~s->writable[off]) | (data[i] & s->writable[off]));
 		flr |= off == EXP_DEVCTL + 1 && data[i] & EXP_FLR >> 8;
 	}
+	if (!vfio_bus_master(s))
+		s->last = NULL;
 	if (flr) {
 		vfio_server_reset(s);
 		return;
 	}
-	if (master && !vfio_bus_master(s)) {
-		s->last = NULL;
-		if (s->ops->dma_unmap)
-			s->ops->dma_unmap(s->dev, 0, ~0ull);
-	}
+	if (master && !vfio_bus_master(s) && s->ops->dma_unmap)
+		s->ops->dma_unmap(s->dev, 0, ~0ull);
 	vfio_irq_deliver(s);
 }

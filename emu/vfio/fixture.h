@@ -35,6 +35,7 @@ struct device {
 	u32 resets, unmaps;
 	int dma; /* result of the last DMA */
 	u64 unmapped, unmapped_last;
+	bool reset_dma; /* the last reset found memory at CLIENT_IOVA */
 };
 
 static inline void dev_read(void *ctx, u32 bar, u64 off, void *buf, u32 len)
@@ -73,6 +74,7 @@ static inline void dev_reset(void *ctx)
 
 	memset(d->reg, 0, sizeof(d->reg));
 	d->resets++;
+	d->reset_dma = vfio_dma(d->s, CLIENT_IOVA, 1, false);
 }
 
 static inline void dev_unmap(void *ctx, u64 iova, u64 last)

@@ -204,6 +204,18 @@ static bool reached(void)
 	return vfio_dma(dev.s, CLIENT_IOVA, 4096, true);
 }
 
+/* One write to config space clears Bus Master Enable and resets the function. */
+static int clear_and_reset(struct client *c)
+{
+	struct {
+		u64 off;
+		u32 region, count;
+		u8 data[0x66];
+	} m = { 4, CONFIG, 0x66, { [0x65] = 0x80 } };
+
+	return client_call(c, VFIO_CMD_REGION_WRITE, &m, 16 + sizeof(m.data));
+}
+
 /* Accesses to the region of the access before, which the server finds without a search. */
 static void test_last_region(struct client *c)
 {
@@ -226,6 +238,8 @@ static void test_last_region(struct client *c)
 		    !reached());
 	row(139, "and its driver starts again", client_write(c, CONFIG, 4, 4, 2) == 16 && reached());
 	row(140, "Bus Master Enable is cleared", client_write(c, CONFIG, 4, 0, 2) == 16 && !reached());
+	client_write(c, CONFIG, 4, 4, 2);
+	row(141, "together with a reset", reached() && clear_and_reset(c) == 16 && !dev.reset_dma && !reached());
 	client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL);
 	client_write(c, CONFIG, 4, 4, 2);
 }
