@@ -31,6 +31,7 @@ int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u
 		free(cq);
 		return -ENOMEM;
 	}
+	hca_count_internal(ctx, HCA_OBJECT_CQ, 1);
 	*cqn = cq->cqn;
 	return 0;
 }
@@ -44,6 +45,7 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn)
 	if (cq->users)
 		return -EBUSY;
 	table_remove(&ctx->hca->cqs, cqn);
+	hca_count_internal(ctx, HCA_OBJECT_CQ, -1);
 	list_del(&cq->dirty);
 	list_del(&cq->overflowed);
 	free(cq);

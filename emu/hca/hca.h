@@ -410,7 +410,7 @@ int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u
 u64 hca_ctx_writes(struct hca_ctx *ctx, u32 key);
 /* As hca_ctx_writes(), for reads of that memory, too. */
 u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 key);
-/* The context's queue pairs are the daemon's own: only faults that name them apply. */
+/* The context's objects are the daemon's own: no limit applies, and only the faults that name its queue pairs. */
 void hca_ctx_set_internal(struct hca_ctx *ctx);
 /* Destroys every object of the context; peers see the errors of IBTA. No callback follows its return. */
 void hca_ctx_destroy(struct hca_ctx *ctx);

@@ -97,6 +97,17 @@ void hca_mw_unbind(struct hca_key *k);
 void hca_mw_unbind_qp(struct hca_qp *qp); /* type 2 windows are unbound when their QP disconnects */
 
 /* hca.c */
+enum hca_object {
+	HCA_OBJECT_PD,
+	HCA_OBJECT_MR,
+	HCA_OBJECT_MW,
+	HCA_OBJECT_CQ,
+	HCA_OBJECT_SRQ,
+	HCA_OBJECT_QP,
+	HCA_OBJECT_AH,
+	HCA_OBJECTS
+};
+
 struct hca_port_slot {
 	struct hca *hca;
 	struct wire_port *wire;
@@ -115,6 +126,7 @@ struct hca {
 	struct list ctxs;
 	u64 ctx_serial; /* of the latest context */
 	struct table qps, pds, cqs, srqs, xrcds;
+	u32 internal[HCA_OBJECTS]; /* of these and of the keys: the daemon's own */
 	u32 qpn_next, qpns;
 	struct hca_key_space keys;
 	struct list dirty;      /* CQs with completions since the last flush */
@@ -125,7 +137,7 @@ struct hca {
 	struct list failing; /* QPs that the task moves to ERR */
 	struct loop_task fault_task;
 	struct list *mcast; /* hash of groups; NULL until the first */
-	u32 mcast_groups;
+	u32 mcast_groups;   /* with queue pairs of clients */
 };
 
 struct hca_ctx {
@@ -276,16 +288,6 @@ enum hca_fault_hook {
 	HCA_FAULT_EVENT,
 	HCA_FAULT_FATAL
 };
-enum hca_object {
-	HCA_OBJECT_PD,
-	HCA_OBJECT_MR,
-	HCA_OBJECT_MW,
-	HCA_OBJECT_CQ,
-	HCA_OBJECT_SRQ,
-	HCA_OBJECT_QP,
-	HCA_OBJECT_AH,
-	HCA_OBJECTS
-};
 void hca_fault_run(struct loop_task *t, struct now now);
 void hca_qp_fail_later(struct hca_qp *qp); /* the task moves it to ERR, with HCA_EVENT_QP_FATAL */
 enum hca_fault_cqe {
@@ -306,15 +308,25 @@ static inline bool hca_faulty(const struct hca *hca)
 	return unlikely(!fault_set_empty(&hca->faults));
 }
 
+/* Counts the daemon's own objects, which the limits leave out. */
+static inline void hca_count_internal(struct hca_ctx *ctx, enum hca_object object, int by)
+{
+	if (ctx->internal)
+		ctx->hca->internal[object] += (u32)by;
+}
+
 /*
- * Checks for an injected failure, from which the daemon's own objects are exempt, then the limit: @used of at most @max
- * exist. 0 or -errno.
+ * Checks for an injected failure, then the limit: @used exist, of which at most @max are of clients. The daemon's own
+ * objects are exempt from both. 0 or -errno.
  */
 static inline int hca_may_create(const struct hca_ctx *ctx, enum hca_object object, u32 used, u32 max)
 {
-	int err = hca_faulty(ctx->hca) && !ctx->internal ? hca_fault_refuse(ctx->hca, object) : 0;
+	int err;
 
-	return err ? err : used >= max ? -ENOMEM : 0;
+	if (ctx->internal)
+		return 0;
+	err = hca_faulty(ctx->hca) ? hca_fault_refuse(ctx->hca, object) : 0;
+	return err ? err : used - ctx->hca->internal[object] >= max ? -ENOMEM : 0;
 }
 
 /* ah.c */

@@ -55,7 +55,8 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 	struct hca_key_space *ks = &ctx->hca->keys;
 	bool mr = kind == HCA_KEY_MR;
 	u32 key, *used = mr ? &ks->mrs : &ks->mws;
-	int err = hca_may_create(ctx, mr ? HCA_OBJECT_MR : HCA_OBJECT_MW, *used, mr ? caps->max_mr : caps->max_mw);
+	enum hca_object object = mr ? HCA_OBJECT_MR : HCA_OBJECT_MW;
+	int err = hca_may_create(ctx, object, *used, mr ? caps->max_mr : caps->max_mw);
 	struct hca_key *k;
 
 	if (err)
@@ -74,6 +75,7 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 	list_add(&ctx->keys, &k->link);
 	pd->users++;
 	++*used;
+	hca_count_internal(ctx, object, 1);
 	*out = k;
 	return 0;
 }
@@ -90,6 +92,7 @@ void hca_key_free(struct hca_key *k)
 	k->pd->users--;
 	k->ctx->mr_pages -= k->fast && !k->mkey ? k->max_pages : k->npages;
 	*(k->kind == HCA_KEY_MR ? &ks->mrs : &ks->mws) -= 1;
+	hca_count_internal(k->ctx, k->kind == HCA_KEY_MR ? HCA_OBJECT_MR : HCA_OBJECT_MW, -1);
 	k->kind = HCA_KEY_FREE;
 	k->valid = false;
 	free(k->pages);

@@ -16,7 +16,7 @@ struct attachment {
 struct group {
 	struct list link;
 	struct wire_gid mgid;
-	u32 n, cap;
+	u32 n, cap, clients; /* queue pairs; room for them; those that are not the daemon's own */
 	struct attachment *at;
 };
 
@@ -71,8 +71,6 @@ static struct group *group_make(struct hca *hca, const struct wire_gid *mgid)
 	struct group *g;
 	u32 i;
 
-	if (hca->mcast_groups >= hca->caps.max_mcast_grp)
-		return NULL;
 	if (!hca->mcast) {
 		hca->mcast = calloc(BUCKETS, sizeof(*hca->mcast));
 		if (!hca->mcast)
@@ -89,7 +87,6 @@ static struct group *group_make(struct hca *hca, const struct wire_gid *mgid)
 	}
 	g->mgid = *mgid;
 	list_add(bucket(hca, mgid), &g->link);
-	hca->mcast_groups++;
 	return g;
 }
 
@@ -99,15 +96,20 @@ static void drop_if_empty(struct hca *hca, struct group *g)
 		return;
 	update_ports(hca, &g->mgid, false);
 	list_del(&g->link);
-	hca->mcast_groups--;
 	free(g->at);
 	free(g);
 }
 
+/* Whether one more queue pair of a client is within the limits, which leave out the daemon's own groups. */
+static bool within_limits(const struct hca *hca, const struct group *g)
+{
+	if (g && g->clients)
+		return g->clients < hca->caps.max_mcast_qp_attach;
+	return hca->mcast_groups < hca->caps.max_mcast_grp;
+}
+
 static int append(struct group *g, struct hca_qp *qp, u16 mlid)
 {
-	if (g->n >= qp->hca->caps.max_mcast_qp_attach)
-		return -ENOMEM;
 	if (g->n == g->cap) {
 		u32 cap = g->cap ? 2 * g->cap : 4;
 		struct attachment *at = realloc(g->at, cap * sizeof(*at));
@@ -119,12 +121,16 @@ static int append(struct group *g, struct hca_qp *qp, u16 mlid)
 	}
 	g->at[g->n++] = (struct attachment){ .qp = qp, .mlid = mlid };
 	hca_qp_priv(qp)->mcast_groups++;
+	if (!qp->ctx->internal)
+		qp->hca->mcast_groups += !g->clients++;
 	return 0;
 }
 
 static void take_out(struct hca *hca, struct group *g, struct attachment *at)
 {
 	hca_qp_priv(at->qp)->mcast_groups--;
+	if (!at->qp->ctx->internal)
+		hca->mcast_groups -= !--g->clients;
 	memmove(at, at + 1, (size_t)(&g->at[g->n] - (at + 1)) * sizeof(*at));
 	g->n--;
 	drop_if_empty(hca, g);
@@ -144,6 +150,8 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 	at = g ? find_qp(g, qp) : NULL;
 	if (at)
 		return at->mlid == mlid ? 0 : -EINVAL;
+	if (!ctx->internal && !within_limits(ctx->hca, g))
+		return -ENOMEM;
 	if (!g)
 		g = group_make(ctx->hca, mgid);
 	if (!g)

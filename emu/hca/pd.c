@@ -43,6 +43,7 @@ int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
 		return -ENOMEM;
 	}
 	list_add(&ctx->pds, &pd->link);
+	hca_count_internal(ctx, HCA_OBJECT_PD, 1);
 	*pdn = pd->pdn;
 	return 0;
 }
@@ -56,6 +57,7 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn)
 	if (pd->users)
 		return -EBUSY;
 	table_remove(&ctx->hca->pds, pdn);
+	hca_count_internal(ctx, HCA_OBJECT_PD, -1);
 	list_del(&pd->link);
 	free(pd);
 	return 0;

@@ -38,7 +38,7 @@ static int bind_objects(struct hca_ctx *ctx, const struct hca_qp_init *init, str
 {
 	bool special = init->type == HCA_QPT_SMI || init->type == HCA_QPT_GSI;
 
-	if (!hca_qp_type_valid(init->type) || !caps_ok(&ctx->hca->caps, init))
+	if (!hca_qp_type_valid(init->type) || (!ctx->internal && !caps_ok(&ctx->hca->caps, init)))
 		return -EINVAL;
 	if (special && (init->srqn || !hca_port_valid(ctx->hca, init->port)))
 		return -EINVAL;
@@ -62,6 +62,7 @@ static void use_objects(struct hca_qp *qp, int by)
 	if (qp->srq)
 		qp->srq->users += by;
 	qp->ctx->qps += by;
+	hca_count_internal(qp->ctx, HCA_OBJECT_QP, by);
 }
 
 /* Enters the QP with the number @wanted; 0: with the next free one after that of the last search. */

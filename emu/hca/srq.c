@@ -42,6 +42,7 @@ int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr
 		free(srq);
 		return -ENOMEM;
 	}
+	hca_count_internal(ctx, HCA_OBJECT_SRQ, 1);
 	pd->users++;
 	if (xrcd) {
 		xrcd->srqs++;
@@ -124,6 +125,7 @@ int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn)
 	}
 	srq->pd->users--;
 	table_remove(&ctx->hca->srqs, srqn);
+	hca_count_internal(ctx, HCA_OBJECT_SRQ, -1);
 	free(srq);
 	return 0;
 }

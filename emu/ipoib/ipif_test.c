@@ -27,7 +27,7 @@ struct world {
 	struct hca_soft_wq *wq;
 	struct hca_soft_cq *cq;
 	u8 packet[64];
-	u32 lkey;
+	u32 pdn, lkey;
 };
 
 static void sa_answer(struct seen *s)
@@ -51,6 +51,7 @@ static void client_open(struct world *w)
 
 	w->ctx = hca_ctx_create(w->hca, &hca_local_dma, NULL, NULL, NULL);
 	hca_pd_alloc(w->ctx, &init.pdn);
+	w->pdn = init.pdn;
 	hca_mr_reg(w->ctx, init.pdn, (uintptr_t)w->packet, (uintptr_t)w->packet, sizeof(w->packet), 0, &w->lkey, &rkey);
 	hca_soft_cq_create(w->ctx, 4096, NULL, NULL, &w->cq);
 	init.send_cqn = init.recv_cqn = hca_soft_cq_number(w->cq);
@@ -200,18 +201,58 @@ static void test_send_error(struct world *w)
 	row(0, "back in RTS", qp->state == HCA_QPS_RTS && answers(w));
 }
 
-/* Without room for its CQ beside the client's one it tries again, and its objects are no match of faults. */
+/* A limit is that of clients: its objects and groups neither need room within it nor take any. */
 static void test_limits(struct world *w)
 {
-	struct fault *limit, *fatal, *large;
+	static const char caps[] = "h1 caps max_pd=1 max_mr=1 max_cq=1 max_qp=1 max_qp_wr=8 max_mcast_grp=1";
+	const struct wire_gid group = wire_gid_make(0xff12401bffff0000ull, 7);
+	struct hca_qp_init init = { .type = HCA_QPT_UD };
+	struct fault *limit;
+	struct hca_soft_wq *wq;
+	struct hca_soft_cq *cq;
+	u32 pdn, lkey, rkey, qpn = hca_soft_wq_number(w->wq);
 	char err[256];
 
+	init.pdn = w->pdn;
+	init.send_cqn = init.recv_cqn = hca_soft_cq_number(w->cq);
+	limit = fault_add(hca_faults(w->hca), caps, err, sizeof(err));
+	row(1, "the client has what it was promised",
+	    limit && hca_pd_alloc(w->ctx, &pdn) == -ENOMEM &&
+		    hca_soft_cq_create(w->ctx, 8, NULL, NULL, &cq) == -ENOMEM &&
+		    hca_mr_reg(w->ctx, w->pdn, 0x1000, 0x1000, 64, 0, &lkey, &rkey) == -ENOMEM &&
+		    hca_soft_qp_create(w->ctx, &init, &wq) == -ENOMEM);
 	ipif_destroy(w->ip);
-	limit = fault_add(hca_faults(w->hca), "h1 caps max_cq=1", err, sizeof(err));
 	w->ip = ipif_create(&w->cfg);
 	cable_run(&w->c, 100);
-	row(0, "no room", limit && !w->ip->wq && !ipif_broadcast(w->ip));
+	row(2, "an interface starts besides", w->ip->wq && ipif_broadcast(w->ip));
+	row(3, "a group of the client's own", !hca_mcast_attach(w->ctx, qpn, &group, MLID));
+	row(4, "and no more, not even the interface's",
+	    hca_mcast_attach(w->ctx, qpn, &ipif_broadcast(w->ip)->mgid, MLID) == -ENOMEM);
+	row(5, "the client leaves it", !hca_mcast_detach(w->ctx, qpn, &group, MLID) && !hca_soft_wq_destroy(w->wq));
+	row(6, "and creates its queue pair again", !hca_soft_qp_create(w->ctx, &init, &w->wq));
+	qpn = hca_soft_wq_number(w->wq);
+	row(7, "which joins the interface's group",
+	    !hca_mcast_attach(w->ctx, qpn, &ipif_broadcast(w->ip)->mgid, MLID) &&
+		    hca_mcast_attach(w->ctx, qpn, &group, MLID) == -ENOMEM);
+	row(8, "and leaves it", !hca_mcast_detach(w->ctx, qpn, &ipif_broadcast(w->ip)->mgid, MLID));
 	fault_remove(limit);
+}
+
+/* If its objects cannot be created it tries again, and they are no match of faults. */
+static void test_room(struct world *w)
+{
+	struct hca_ctx *greedy = hca_ctx_create(w->hca, &hca_local_dma, NULL, NULL, NULL);
+	struct fault *fatal, *large;
+	char err[256];
+	u32 pdn;
+
+	ipif_destroy(w->ip);
+	while (!hca_pd_alloc(greedy, &pdn))
+		;
+	w->ip = ipif_create(&w->cfg);
+	cable_run(&w->c, 100);
+	row(0, "no room", !w->ip->wq && !ipif_broadcast(w->ip));
+	hca_ctx_destroy(greedy);
 	fatal = fault_add(hca_faults(w->hca), "h1 fatal", err, sizeof(err));
 	large = fault_add(hca_faults(w->hca), "h1 caps max_mr_size=1", err, sizeof(err));
 	cable_run(&w->c, 1000);
@@ -222,8 +263,8 @@ static void test_limits(struct world *w)
 
 int main(void)
 {
-	static void (*const tests[])(struct world * w) = { test_muted, test_malformed, test_errors, test_send_error,
-							   test_limits };
+	static void (*const tests[])(struct world * w) = { test_muted,      test_malformed, test_errors,
+							   test_send_error, test_limits,    test_room };
 	struct world w;
 	size_t i;
 
