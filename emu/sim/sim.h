@@ -114,10 +114,14 @@ struct sim_host {
 	u64 delivered; /* bytes of its packets that were delivered */
 };
 
+#define SIM_PAYLOAD_LEAST 20 /* what its sender writes into it */
+#define SIM_PAYLOAD_MOST  4096
+
 struct sim_traffic {
 	enum sim_pattern pattern;
 	const char *name, *argument; /* as given on the command line */
 	double rate, load, percent;  /* packets per second, or share of the link's rate; share of the hot spot */
+	bool rate_given;
 	u32 size, shift, nsls;
 	u8 sl[SIM_SLS];
 	u32 *target, ntargets; /* hosts of incast and hot spot; of a permutation one per host */

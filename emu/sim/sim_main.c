@@ -75,6 +75,15 @@ static double option_real(const char *option, double least, double most)
 	return v;
 }
 
+static double option_whole(const char *option, double least, double most)
+{
+	double v = option_real(option, least, most);
+
+	if (v != (double)(u64)v)
+		option_refuse(option, optarg, "expected a whole number");
+	return v;
+}
+
 static void on_fault(struct loop_timer *t, struct now now)
 {
 	struct sim_fault *f = container_of(t, struct sim_fault, timer);
@@ -190,19 +199,20 @@ static void take_traffic_option(struct sim_traffic *t, int id)
 	switch (id) {
 	case OPT_TRAFFIC:
 		t->rate = option_real("traffic", 0, 1e9);
+		t->rate_given = true;
 		break;
 	case OPT_LOAD:
 		t->load = option_real("load", 1e-9, 1);
 		break;
 	case OPT_SIZE:
-		t->size = (u32)option_real("size", 0, 4096);
+		t->size = (u32)option_whole("size", SIM_PAYLOAD_LEAST, SIM_PAYLOAD_MOST);
 		break;
 	case OPT_SL:
 		if (sim_traffic_sls(t, optarg))
 			option_refuse("sl", optarg, "expected numbers from 0 to 15, separated by commas");
 		break;
 	case OPT_TO:
-		snprintf(shift, sizeof(shift), "shift:%u", (u32)option_real("to", 1, 1e5));
+		snprintf(shift, sizeof(shift), "shift:%u", (u32)option_whole("to", 1, 1e5));
 		sim_traffic_parse(t, shift);
 		break;
 	default:
@@ -220,7 +230,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 		s->seconds = option_real("seconds", 1e-9, 1e7);
 		break;
 	case OPT_SEED:
-		o->seed = (u64)option_real("seed", 0, 9e15);
+		o->seed = (u64)option_whole("seed", 0, 9e15);
 		break;
 	case OPT_SWEEP:
 		o->sweep = option_real("sweep", 0.001, 1e6);
@@ -229,7 +239,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 		o->routing = optarg;
 		break;
 	case OPT_HOQ:
-		o->hoq = (u8)option_real("hoq", 0, 20);
+		o->hoq = (u8)option_whole("hoq", 0, 20);
 		break;
 	case OPT_QOS:
 		o->qos = true;
@@ -238,7 +248,7 @@ static void take_option(struct sim *s, struct sim_options *o, int id)
 		o->lfts = optarg;
 		break;
 	case OPT_LMC:
-		o->lmc = (u8)option_real("lmc", 0, 7);
+		o->lmc = (u8)option_whole("lmc", 0, 7);
 		break;
 	case OPT_PARTITIONS:
 		o->partitions = optarg;
@@ -283,6 +293,11 @@ static void options_parse(struct sim *s, struct sim_options *o, int argc, char *
 	}
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		take_option(s, o, id);
+	if (s->traffic.rate_given && s->traffic.load > 0) {
+		fputs("muslin-sim: --traffic and --load exclude each other: both say how much each host sends\n",
+		      stderr);
+		exit(OPTION_USAGE);
+	}
 }
 
 static void make_hosts(struct sim *s)

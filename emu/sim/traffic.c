@@ -21,6 +21,7 @@ struct mark {
 	u32 from;
 	u64 made, sent;
 } __attribute__((packed));
+static_assert(sizeof(struct mark) == SIM_PAYLOAD_LEAST, "a packet has room for it");
 
 /* ---- order ---- */
 
@@ -347,12 +348,12 @@ static bool flow_word(struct sim_flow *f, const char *word, double *rate, double
 
 	if (!eq || end == eq + 1 || *end || v < 0 || v > 1e9)
 		return false;
-	if (len == 4 && !strncmp(word, "rate", len)) {
+	if (len == 4 && !strncmp(word, "rate", len) && *rate < 0) {
 		*rate = v;
-	} else if (len == 4 && !strncmp(word, "load", len) && v <= 1) {
+	} else if (len == 4 && !strncmp(word, "load", len) && *load < 0 && v > 0 && v <= 1) {
 		*load = v;
-	} else if (len == 4 && !strncmp(word, "size", len) && v <= 4096) {
-		f->size = max((u32)v, (u32)sizeof(struct mark));
+	} else if (len == 4 && !strncmp(word, "size", len) && v >= SIM_PAYLOAD_LEAST && v <= SIM_PAYLOAD_MOST) {
+		f->size = (u32)v;
 	} else if (len == 2 && !strncmp(word, "sl", len) && v <= 15) {
 		f->sl = (u8)v;
 		f->has_sl = true;
@@ -369,7 +370,7 @@ static bool flow_word(struct sim_flow *f, const char *word, double *rate, double
 static void flow_line(struct sim *s, char *line, u32 number)
 {
 	struct sim_traffic *t = &s->traffic;
-	double rate = t->rate, load = t->load;
+	double rate = -1, load = -1; /* not given */
 	char what[300], *save, *word = strtok_r(line, " \t\r\n", &save);
 	struct sim_flow *f;
 	s64 h[2];
@@ -396,9 +397,17 @@ static void flow_line(struct sim *s, char *line, u32 number)
 	for (; word; word = strtok_r(NULL, " \t\r\n", &save)) {
 		snprintf(what, sizeof(what), "%.150s:%u: %.60s", t->argument, number, word);
 		if (!flow_word(f, word, &rate, &load))
-			sim_fail(what, "expected rate=, load=, size=, sl=, start= or end=");
+			sim_fail(what,
+				 "expected rate=, load= up to 1, size= from 20 to 4096, sl= to 15, start= or end=");
 	}
-	flow_set_rate(f, rate, load);
+	if (rate >= 0 && load >= 0) {
+		snprintf(what, sizeof(what), "%.150s:%u", t->argument, number);
+		sim_fail(what, "rate= and load= exclude each other");
+	}
+	if (rate >= 0 || load >= 0)
+		flow_set_rate(f, rate, load);
+	else
+		flow_set_rate(f, t->rate, t->load);
 }
 
 static void read_flows(struct sim *s)
@@ -431,7 +440,6 @@ void sim_traffic_create(struct sim *s)
 	struct sim_traffic *t = &s->traffic;
 	u32 i;
 
-	t->size = max(t->size, (u32)sizeof(struct mark));
 	if (t->pattern == SIM_INCAST || t->pattern == SIM_HOTSPOT)
 		take_targets(s);
 	if (t->pattern == SIM_INCAST && t->ntargets == s->nhosts)

@@ -208,8 +208,12 @@ def test_patterns(sim, tmp_path):
     flows.write_text("# src dst\nh1 h5 load=0.5 size=2048\nh2 h5 rate=100000 sl=3 start=0.001 end=0.0015\n")
     by_file = loads(f"file:{flows}")
     assert set(by_file) == {"h5"} and 0.45 < by_file["h5"] < 0.6
-    flows.write_text("h1 h5\nh1 h9 load=1\n")
-    assert "flows:2: h9: there is no such host" in sim("--pattern", f"file:{flows}", status=1)
+    flows.write_text("h1 h5 rate=5000\n")
+    assert sim("--seconds", 0.002, "--load", 0.5, "--pattern", f"file:{flows}")["sent"] == 10
+    for line, words in [("h1 h9 load=1", ": h9: there is no such host"), ("h1 h5 size=19", ": size=19: expected rate="),
+                        ("h1 h5 load=0.5 rate=7", ": rate= and load= exclude each other")]:
+        flows.write_text(f"h1 h5\n{line}\n")
+        assert "flows:2" + words in sim("--pattern", f"file:{flows}", status=1)
 
 
 def test_virtual_lanes_are_independent(sim):
@@ -325,6 +329,9 @@ def test_what_is_wrong_is_named(sim, args, words):
         (["--pattern", "foo"], "expected random"),
         (["--pattern", "hotspot:h1"], "expected random"),
         (["--load", "2"], "a number from"),
+        (["--traffic", "5", "--load", "0.5"], "--traffic and --load exclude each other"),
+        (["--size", "10"], "a number from 20 to 4096"),
+        (["--size", "64.5"], "a whole number"),
         (["--seconds", "0"], "a number from"),
         (["--sl", "16"], "numbers from 0 to 15"),
         (["--rates", "fast"], "enforced or nominal"),
