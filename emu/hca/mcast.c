@@ -51,50 +51,70 @@ static struct attachment *find_qp(struct group *g, const struct hca_qp *qp)
 	return NULL;
 }
 
-/* Updates the group membership of the link. */
-static int update_ports(struct hca *hca, const struct wire_gid *mgid, bool member)
+/* Updates the group membership of the link of one port. */
+static int update_port(struct hca *hca, u8 num, const struct wire_gid *mgid, bool member)
 {
-	u8 i;
-	int err = 0;
+	struct wire_port *port = hca_port(hca, num);
 
-	for (i = 1; i <= hca->nports && !err; i++) {
-		struct wire_port *port = hca_port(hca, i);
-
-		if (port->ops && port->ops->group) /* ports of tests may lack ops */
-			err = port->ops->group(port, mgid, member);
-	}
-	return err;
+	return port->ops && port->ops->group ? port->ops->group(port, mgid, member)
+					     : 0; /* ports of tests may lack ops */
 }
 
-static struct group *group_make(struct hca *hca, const struct wire_gid *mgid)
+static void leave_ports(struct hca *hca, u8 last, const struct wire_gid *mgid)
+{
+	u8 i;
+
+	for (i = 1; i <= last; i++)
+		update_port(hca, i, mgid, false);
+}
+
+static int join_ports(struct hca *hca, const struct wire_gid *mgid)
+{
+	int err;
+	u8 i;
+
+	for (i = 1; i <= hca->nports; i++) {
+		err = update_port(hca, i, mgid, true);
+		if (err) {
+			leave_ports(hca, i - 1, mgid);
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int group_make(struct hca *hca, const struct wire_gid *mgid, struct group **out)
 {
 	struct group *g;
+	int err;
 	u32 i;
 
 	if (!hca->mcast) {
 		hca->mcast = calloc(BUCKETS, sizeof(*hca->mcast));
 		if (!hca->mcast)
-			return NULL;
+			return -ENOMEM;
 		for (i = 0; i < BUCKETS; i++)
 			list_init(&hca->mcast[i]);
 	}
 	g = calloc(1, sizeof(*g));
 	if (!g)
-		return NULL;
-	if (update_ports(hca, mgid, true)) {
+		return -ENOMEM;
+	err = join_ports(hca, mgid);
+	if (err) {
 		free(g);
-		return NULL;
+		return err;
 	}
 	g->mgid = *mgid;
 	list_add(bucket(hca, mgid), &g->link);
-	return g;
+	*out = g;
+	return 0;
 }
 
 static void drop_if_empty(struct hca *hca, struct group *g)
 {
 	if (g->n)
 		return;
-	update_ports(hca, &g->mgid, false);
+	leave_ports(hca, hca->nports, &g->mgid);
 	list_del(&g->link);
 	free(g->at);
 	free(g);
@@ -152,10 +172,9 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 		return at->mlid == mlid ? 0 : -EINVAL;
 	if (!ctx->internal && !within_limits(ctx->hca, g))
 		return -ENOMEM;
-	if (!g)
-		g = group_make(ctx->hca, mgid);
-	if (!g)
-		return -ENOMEM;
+	err = g ? 0 : group_make(ctx->hca, mgid, &g);
+	if (err)
+		return err;
 	err = append(g, qp, mlid);
 	if (err)
 		drop_if_empty(ctx->hca, g);

@@ -62,6 +62,21 @@ void roce_groups_close(struct roce_port *rp)
 	}
 }
 
+/*
+ * Whether members on other adapters are reachable. A GID that is no IP group has members on this adapter only, and so
+ * has a group of an address family that the port has no address of: attaching to it succeeds, as to any MGID in the
+ * kernel's rxe.
+ */
+static bool is_on_network(const struct roce_port *rp, const struct wire_gid *mgid)
+{
+	u32 i;
+
+	for (i = 0; i < rp->neps; i++)
+		if (wire_gid_is_v4(&rp->ep[i].gid) == wire_gid_is_v4(mgid))
+			return is_group(mgid);
+	return false;
+}
+
 /* The socket bound to @mgid, or an unbound one. */
 static struct roce_endpoint *group_find(struct roce_port *rp, const struct wire_gid *mgid)
 {
@@ -101,13 +116,16 @@ static int membership(const struct roce_endpoint *g, bool member)
 
 int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member)
 {
-	struct roce_endpoint *g = is_group(mgid) ? group_find(rp, mgid) : NULL;
+	struct roce_endpoint *g;
 	union ip_sockaddr a;
 	socklen_t len;
 	int err;
 
+	if (!is_on_network(rp, mgid))
+		return 0;
+	g = group_find(rp, mgid);
 	if (!g)
-		return is_group(mgid) ? -ENOBUFS : 0; /* a GID that is no IP group has members on this adapter only */
+		return -ENOMEM; /* of ib_core's drivers for a group above their limit */
 	if (!member) {
 		loop_fd_del(&g->rx);
 		return membership(g, false);

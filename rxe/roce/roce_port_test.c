@@ -628,6 +628,31 @@ static void test_port(void)
 	row(63, "an unknown interface", netdev_addrs("nosuch0", &(struct ip_addr){ 0 }, 1) == -ENODEV);
 }
 
+/* The port has one IPv4 address. */
+static void test_groups(void)
+{
+	struct hca_qp_init init = { .type = HCA_QPT_UD, .pdn = pdn };
+	struct wire_gid v6 = wire_gid_make(0xff15000000000000ull, 1), gid;
+	struct hca_soft_wq *ud;
+	u32 i, n;
+
+	init.send_cqn = init.recv_cqn = hca_soft_cq_number(cq);
+	row(1, "a datagram queue pair", !hca_soft_qp_create(ctx, &init, &ud));
+	n = hca_soft_wq_number(ud);
+	row(2, "an IPv6 group", !hca_mcast_attach(ctx, n, &v6, 0) && !hca_mcast_detach(ctx, n, &v6, 0));
+	for (i = 0; i < ROCE_GROUPS; i++) {
+		gid = wire_gid_from_v4(0xef00fe00 | i);
+		row((int)(3 + i), "an IPv4 group", !hca_mcast_attach(ctx, n, &gid, 0));
+	}
+	gid = wire_gid_from_v4(0xef00ff00);
+	row((int)(3 + i), "above the limit", hca_mcast_attach(ctx, n, &gid, 0) == -ENOMEM);
+	for (i = 0; i < ROCE_GROUPS; i++) {
+		gid = wire_gid_from_v4(0xef00fe00 | i);
+		hca_mcast_detach(ctx, n, &gid, 0);
+	}
+	row((int)(3 + i), "left", !hca_soft_wq_destroy(ud));
+}
+
 int main(void)
 {
 	open_port();
@@ -641,6 +666,7 @@ int main(void)
 	test_link_loses_held();
 	test_ecn();
 	test_port();
+	test_groups();
 	hca_soft_cq_destroy(cq);
 	hca_ctx_destroy(ctx);
 	hca_destroy(hca);
