@@ -197,6 +197,8 @@ int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err
 int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len);
 int daemon_shard_whole(struct daemon *d);              /* so that faults find nodes of the others. 0 or -ENOMEM */
 bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
+/* The name of a host of any shard whose first InfiniBand port has a link. NULL: none, or no shards. */
+const char *daemon_shard_linked_host(const struct daemon *d);
 bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any shard; false without shards */
 bool daemon_shard_has_tcp(const struct daemon *d);                   /* may a trunk that a fault adds be on TCP? */
 int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */

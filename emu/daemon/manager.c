@@ -53,6 +53,7 @@ static struct host *manager_default_host(struct daemon *d)
 static struct host *manager_named_host(struct daemon *d, char *err, size_t err_len)
 {
 	struct host *h = daemon_host_get(d, d->opt.sm_host), *other = manager_default_host(d);
+	const char *linked;
 
 	if (!h || !on_fabric(h->node)) {
 		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\" with an InfiniBand port",
@@ -60,11 +61,12 @@ static struct host *manager_named_host(struct daemon *d, char *err, size_t err_l
 		return NULL;
 	}
 	/* The subnet of the other hosts would never be up. */
-	if (!manager_has_link(h->node) && manager_has_link(other->node)) {
+	linked = manager_has_link(other->node) ? other->uv.name : daemon_shard_linked_host(d);
+	if (!manager_has_link(h->node) && linked) {
 		snprintf(err, err_len,
 			 "--sm-host: port 1 of host \"%s\" has no cable, or a disabled one, so that a subnet manager "
 			 "there reaches no node; use another host, such as \"%s\"",
-			 h->uv.name, other->uv.name);
+			 h->uv.name, linked);
 		return NULL;
 	}
 	return h;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "emu/daemon/daemon.h"
+#include "emu/wire/smp.h"
 
 #define TRUNKS_WAIT (3 * NSEC_PER_SEC) /* of the manager for the other daemons */
 #define TRUNKS_LOOK (5 * NSEC_PER_MSEC)
@@ -112,6 +113,36 @@ static bool shard_holds(const struct fabric_topology *t, const char *name)
 	return false;
 }
 
+/* Whether port 1 of a host on the fabric has a cable that is not disabled. A topology of shards has no trunks. */
+static bool shard_host_linked(const struct fabric_topology *t, const struct fabric_topology_node *n)
+{
+	const struct fabric_topology_port *p = &n->ports[1];
+
+	return n->type == NODE_TYPE_CA && !n->binding && p->peer != FABRIC_NO_PEER && !p->disabled &&
+	       !t->nodes[p->peer].ports[p->peer_port].disabled;
+}
+
+/* The first one of the first shard that has one. */
+static const struct fabric_topology_node *shard_linked_host(const struct daemon *d)
+{
+	const struct fabric_topology_node *first = NULL, *n;
+	u32 i;
+
+	for (i = 0; d->whole && i < d->whole->nnodes; i++) {
+		n = &d->whole->nodes[i];
+		if (shard_host_linked(d->whole, n) && (!first || n->shard < first->shard))
+			first = n;
+	}
+	return first;
+}
+
+const char *daemon_shard_linked_host(const struct daemon *d)
+{
+	const struct fabric_topology_node *n = shard_linked_host(d);
+
+	return n ? n->name : NULL;
+}
+
 const char *daemon_shard_manager_elsewhere(const struct daemon *d)
 {
 	u32 i;
@@ -124,12 +155,17 @@ const char *daemon_shard_manager_elsewhere(const struct daemon *d)
 
 bool daemon_shard_has_manager(const struct daemon *d)
 {
+	const struct fabric_topology_node *linked;
 	bool here;
 
 	if (d->opt.join)
 		return !daemon_shard_manager_elsewhere(d);
-	if (!d->opt.sm_host || !d->whole)
+	if (!d->whole)
 		return !d->opt.shard;
+	if (!d->opt.sm_host) {
+		linked = shard_linked_host(d);
+		return d->opt.shard == (linked ? linked->shard : 0);
+	}
 	here = fabric_node_find(d->fabric, d->opt.sm_host) != NULL;
 	if (d->opt.shard || here)
 		return here;

@@ -77,6 +77,22 @@ def test_the_manager_in_another_shard(muslin_new_fabric):
     assert all("0x8002" in fabric.run(host, "smpquery", "pkeys", "-D", "0") for host in ("h1", "h4"))
 
 
+def test_the_host_of_the_manager_needs_a_link(muslin_new_fabric):
+    """The host of --sm-host is alone in its shard: `muslin up` waited half a minute for the ports of the others."""
+    fabric = muslin_new_fabric
+    text = "leafs 2 spines 1 hosts 1\ndisable h2:1"
+    out = fabric.command("up", text, "--shards", "2", "--sm-host", "h2", status=1)
+    assert '--sm-host: port 1 of host "h2" has no cable, or a disabled one, ' in out and 'such as "h1"' in out
+
+
+def test_the_manager_is_in_a_shard_with_a_link(muslin_new_fabric):
+    """By default it was in the first one, whose only host has none."""
+    text = "leafs 2 spines 1 hosts 1\ndisable leaf1:1"
+    assert "its manager is on h2\n" in muslin_new_fabric.command("up", text, "--shards", "2")
+    assert "0x" in muslin_new_fabric.run("h2", "smpquery", "portinfo", "-D", "0,1", "1")
+    muslin_new_fabric.fault("sm", "busy")
+
+
 def test_trace_and_metrics_of_both(shards):
     with shards.trace("h4") as trace:
         shards.run("h3", "smpquery", "nodeinfo", shards.port("h4")["lid"])
