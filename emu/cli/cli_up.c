@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* muslin up and down: start a daemon and wait for its subnet, and stop one. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,41 +118,68 @@ static unsigned int take_shards(int *argc, char **argv)
 	return n;
 }
 
+/* A daemon that has got SIGTERM. */
+struct ending {
+	pid_t pid;
+	int process; /* a pidfd; -1 if not supported */
+	double start;
+};
+
+static struct ending down_begin(pid_t pid)
+{
+	struct ending e = { pid, (int)syscall(SYS_pidfd_open, pid, 0), cli_seconds() };
+
+	kill(pid, SIGTERM);
+	return e;
+}
+
 /*
- * Waits for the end of a daemon that has got SIGTERM at @start, and kills one that does not end. False: it was killed.
+ * Its pid file goes first: until the last thread is gone, which may have to wait for the end of AIO, the process has
+ * open files in the run directory, whose file system is busy. Waits until the end of @patience, in seconds since the
+ * start.
  */
-static bool down_wait(const struct rundir *r, pid_t pid, double start)
+static void down_wait_process(const struct ending *e, double patience)
+{
+	struct pollfd p = { .fd = e->process, .events = POLLIN };
+	double left = e->start + patience - cli_seconds();
+
+	if (e->process < 0)
+		return;
+	poll(&p, 1, left > 0 ? (int)(left * 1000) : 0);
+	close(e->process);
+}
+
+/* Waits for the end of a daemon, and kills one that does not end. False: it was killed. */
+static bool down_wait(const struct rundir *r, const struct ending *e)
 {
 	bool ended;
 
-	while (rundir_daemon(r) == pid && cli_seconds() - start < DOWN_WAIT)
+	while (rundir_daemon(r) == e->pid && cli_seconds() - e->start < DOWN_WAIT)
 		cli_sleep(POLL_SECONDS);
-	ended = rundir_daemon(r) != pid;
+	ended = rundir_daemon(r) != e->pid;
 	if (!ended) {
-		kill(pid, SIGKILL);
+		kill(e->pid, SIGKILL);
 		fprintf(stderr, "muslin: fabric %s did not exit within %d s and was killed\n", r->name, DOWN_WAIT);
 		cli_sleep(POLL_SECONDS);
 	}
+	down_wait_process(e, ended ? DOWN_WAIT : DOWN_WAIT + 1);
 	if (!ended || !rundir_daemon(r)) /* it had been killed, and was still exiting */
 		rundir_remove(r);
 	return ended;
 }
 
-static bool down_daemon(const struct rundir *r, pid_t pid)
-{
-	kill(pid, SIGTERM);
-	return down_wait(r, pid, cli_seconds());
-}
-
 static void stop_shard(unsigned int shard)
 {
 	struct rundir r;
+	struct ending e;
 	pid_t pid;
 
 	cli_shard_rundir(shard, &r);
 	pid = rundir_daemon(&r);
-	if (pid)
-		down_daemon(&r, pid);
+	if (!pid)
+		return;
+	e = down_begin(pid);
+	down_wait(&r, &e);
 }
 
 /* Starts the daemons [from, to) of @n at once. Their exit status; those that have started are in *@started. */
@@ -368,30 +397,30 @@ int cli_up(int argc, char **argv)
 
 /*
  * Ends the daemons, all at once: one that ends later than others is busy with their links, which go down; the subnet
- * manager computes routes without them. @first: the first daemon, which is not awaited; 0: it is not up. A daemon that
- * has died before is no error. False: one had to be killed.
+ * manager computes routes without them. @first: the first daemon, which is not awaited; its pid is 0 if it is not up. A
+ * daemon that has died before is no error. False: one had to be killed.
  */
-static bool down_shards(unsigned int n, pid_t first, unsigned int *up)
+static bool down_shards(unsigned int n, struct ending *first, unsigned int *up)
 {
 	static struct rundir r[CLI_SHARDS_MAX];
-	pid_t pid[CLI_SHARDS_MAX];
-	double start = cli_seconds();
+	struct ending e[CLI_SHARDS_MAX] = { 0 };
 	bool ended = true;
 	unsigned int i;
+	pid_t pid;
 
 	for (i = 1; i < n; i++) {
 		cli_shard_rundir(i, &r[i]);
-		pid[i] = rundir_daemon(&r[i]);
-		*up += pid[i] != 0;
-		if (pid[i])
-			kill(pid[i], SIGTERM);
+		pid = rundir_daemon(&r[i]);
+		*up += pid != 0;
+		if (pid)
+			e[i] = down_begin(pid);
 		else
 			rundir_remove(&r[i]);
 	}
-	if (first)
-		kill(first, SIGTERM);
+	if (first->pid)
+		*first = down_begin(first->pid);
 	for (i = 1; i < n; i++)
-		if (pid[i] && !down_wait(&r[i], pid[i], start))
+		if (e[i].pid && !down_wait(&r[i], &e[i]))
 			ended = false;
 	return ended;
 }
@@ -399,22 +428,24 @@ static bool down_shards(unsigned int n, pid_t first, unsigned int *up)
 int cli_down(int argc, char **argv)
 {
 	unsigned int up = 0;
+	struct ending first;
 	bool ended;
-	pid_t pid;
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
-	pid = rundir_daemon(&cli_run); /* it leaves its directory, by which the others are known, while they are up */
-	ended = down_shards(cli_shards(), pid, &up);
-	if (!pid && !up) {
+	/* It leaves its directory, by which the others are known, while they are up. */
+	first = (struct ending){ .pid = rundir_daemon(&cli_run) };
+	ended = down_shards(cli_shards(), &first, &up);
+	if (!first.pid && !up) {
 		if (access(cli_run.dir, F_OK))
 			cli_connect(); /* fails with a message */
 		rundir_remove(&cli_run);
 		cli_fail(CLI_ERROR, "fabric %s was not up; removed its stale files", cli_run.name);
 	}
-	if (!pid)
+	first.start = cli_seconds();
+	if (!first.pid)
 		rundir_remove(&cli_run);
-	else if (!down_wait(&cli_run, pid, cli_seconds()))
+	else if (!down_wait(&cli_run, &first))
 		ended = false;
 	return ended ? CLI_OK : CLI_ERROR;
 }

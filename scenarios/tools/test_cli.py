@@ -166,6 +166,19 @@ def test_up_takes_the_short_form_as_argument(new_fabric):
     assert "topology:1: " in new_fabric.command("up", "leafs two", status=1)
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+def test_down_waits_for_the_processes(new_fabric, shards):
+    """Threads that were still exiting had files in the run directory open: it could not be unmounted."""
+    new_fabric.command("up", "leafs 2 spines 1 hosts 2", "--shards", shards)
+    new_fabric.run("h1", "ibv_devinfo")
+    pids = new_fabric.daemon_pids
+    assert len(pids) == shards
+    # by the shell itself, at once; a process whose parent has yet to wait for it has one thread
+    script = 'muslin=$1; shift; "$muslin" down && for pid; do echo /proc/$pid/task/*; done'
+    out = new_fabric._start(["sh", "-c", script, "sh", new_fabric.muslin, *map(str, pids)]).wait(20)
+    assert [len(line.split()) for line in out.splitlines()] == [1] * shards, out
+
+
 def test_up_counts(new_fabric):
     assert "1 host, 1 switch, 1 link;" in new_fabric.command("up", "leafs 1 hosts 1")
     assert "SUBNET UP: 2 nodes (1 switch), " in new_fabric.daemon_log()
