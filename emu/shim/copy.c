@@ -58,7 +58,7 @@ static void *copy_thread(void *arg)
 	return NULL;
 }
 
-static int thread_start(struct copier *c)
+int shim_thread_start(void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -72,7 +72,7 @@ static int thread_start(struct copier *c)
 		    &old); /* for the new thread: signal handlers of the application must not run in it */
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = REAL(pthread_create)(&t, &attr, copy_thread, c);
+	err = REAL(pthread_create)(&t, &attr, fn, arg);
 	pthread_attr_destroy(&attr);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return -err;
@@ -99,7 +99,7 @@ int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie)
 		return err;
 	}
 	c->memfd = shim_private_add(c->memfd);
-	err = c->memfd < 0 ? c->memfd : thread_start(c);
+	err = c->memfd < 0 ? c->memfd : shim_thread_start(copy_thread, c);
 	if (err) {
 		shim_private_close(c->sock);
 		shim_private_close(c->memfd);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,29 +153,13 @@ int shim_call_on(int rpc, const struct shim_request *req)
 	return result;
 }
 
-static int reach_daemon(void)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
-
-	if (fd < 0)
-		return -errno;
-	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", getenv("MUSLIN_SOCKET"));
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa))) {
-		err = -errno;
-		REAL(close)(fd);
-		return err;
-	}
-	return shim_private_add(fd);
-}
-
 int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened)
 {
 	struct uv_open o = { .kind = kind, .unit = unit, .attach = attach };
 	struct uv_opened got;
 	size_t len = sizeof(got);
 	struct shim_request req = { .op = UV_OPEN, .in = &o, .in_len = sizeof(o), .out = &got, .out_len = &len };
-	int fd = reach_daemon(), err;
+	int fd = shim_reach(), err;
 
 	if (fd < 0)
 		return fd;

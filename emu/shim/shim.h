@@ -161,6 +161,7 @@ bool shim_private_same(int fd);
 int shim_private_move(int fd);
 /* The next private descriptor in [first, last], or -1. */
 int shim_private_next(unsigned int first, unsigned int last);
+bool shim_table_used(void); /* a device file, or a private descriptor, has been opened */
 
 void shim_table_lock(void);
 void shim_table_unlock(void);
@@ -273,5 +274,9 @@ int shim_advise(struct shim_file *f, const struct ib_uverbs_ioctl_hdr *h);
 
 /* copy.c: starts a thread that copies for the daemon, for the file with the cookie. 0 or -errno. */
 int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie);
+int shim_thread_start(void *(*fn)(void *), void *arg); /* detached, with all signals blocked. 0 or -errno */
+
+/* reach.c */
+int shim_reach(void); /* a new connection to the daemon, a private descriptor; or -errno */
 
 #endif

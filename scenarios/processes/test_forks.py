@@ -12,6 +12,13 @@ def test_child(shared_fabric, program, kind):
     assert said.strip() == f"{kind}: ok", said
 
 
+def test_child_after_chroot(shared_fabric, program):
+    said = shared_fabric.run("h2", program("forks"), "chroot")
+    if said == "chroot: not permitted\n":
+        pytest.skip("needs root or a user namespace")
+    assert said == "chroot: ok\n"
+
+
 def test_allocator(shared_fabric, program):
     """A library that takes its lock before fork(), and calls the preload library with it."""
     preload = f'LD_PRELOAD="$LD_PRELOAD:{program("allocator.so")}" exec "$@"'

@@ -5,10 +5,11 @@
  * the memory at all, as with ibv_fork_init() of libraries without support of copy on fork; "wipe", where it gets
  * zeroes; "threads", where threads of the child use the device of the parent concurrently; "vfork", where the child
  * does; "inherited", where the child registers its own memory on the device of the parent, at an address where the
- * parent has other data, and writes to it; "linker", where a lock of the dynamic linker is held during fork(), as by
- * another thread, and the child opens a device file; "allocator", with allocator.so, whose lock another thread has
- * while it calls madvise(); "waiting", where a thread of the parent waits for an event of rdma_cm, and the child
- * closes the channel; "numbers", where a thread uses the numbers of the library's descriptors during fork().
+ * parent has other data, and writes to it; "chroot", the same after chroot() to an empty directory; "linker", where a
+ * lock of the dynamic linker is held during fork(), as by another thread, and the child opens a device file;
+ * "allocator", with allocator.so, whose lock another thread has while it calls madvise(); "waiting", where a thread of
+ * the parent waits for an event of rdma_cm, and the child closes the channel; "numbers", where a thread uses the
+ * numbers of the library's descriptors during fork().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +20,13 @@
 #include <rdma/rdma_cma.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -449,6 +452,43 @@ static void inherited(void)
 	printf("inherited: ok\n");
 }
 
+/* An unprivileged user does it in a user namespace. It stays accessible to the daemon. False: not permitted. */
+static bool leave(void)
+{
+	char empty[] = "/tmp/chroot-XXXXXX";
+	int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool left;
+
+	if (tmp < 0 || !mkdtemp(empty))
+		die("mkdtemp");
+	left = !chroot(empty) || (!unshare(CLONE_NEWUSER) && !chroot(empty));
+	if (unlinkat(tmp, empty + sizeof("/tmp"), AT_REMOVEDIR) || close(tmp))
+		die("rmdir");
+	if (left && (prctl(PR_SET_DUMPABLE, 1) || chdir("/")))
+		die("chdir");
+	return left;
+}
+
+static void chrooted(void)
+{
+	int status;
+	pid_t pid;
+
+	if (!leave()) {
+		printf("chroot: not permitted\n");
+		return;
+	}
+	memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid = fork();
+	if (!pid) {
+		memset((void *)memory, 3, PAGES * page);
+		_exit(write_own_memory() || access("/", F_OK) || !access("/proc", F_OK));
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		die("wait");
+	printf("chroot: %s\n", status ? "the child cannot use the device" : "ok");
+}
+
 /* A child of it: the lock stays locked there. */
 static int fork_in_linker(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -583,8 +623,9 @@ static void allocator(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-} kinds[] = { { "dontfork", dontfork },   { "wipe", wipe },       { "threads", threads }, { "vfork", shared_child },
-	      { "inherited", inherited }, { "waiting", waiting }, { "numbers", numbers }, { "allocator", allocator } };
+} kinds[] = { { "dontfork", dontfork },  { "wipe", wipe },           { "threads", threads },
+	      { "vfork", shared_child }, { "inherited", inherited }, { "chroot", chrooted },
+	      { "waiting", waiting },    { "numbers", numbers },     { "allocator", allocator } };
 
 int main(int argc, char **argv)
 {
