@@ -105,6 +105,7 @@ struct mu_qp {
 	u32 handle;
 	bool user, lso, last_wqe; /* last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised for a lost device */
 	enum ib_qp_state state;   /* as modified */
+	struct mutex modify;      /* a change of the state, with the device's */
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
 	struct mu_ring *sq, *rq;

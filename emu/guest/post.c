@@ -153,9 +153,27 @@ static int put_send(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_se
 }
 
 /*
- * A user's call only rings the doorbell. 10.8.2: before RTS the post fails; the library has put the requests into the
- * ring already, from which the device drops them at that doorbell.
+ * 10.8.2: before RTS a post fails. The library has put the requests into the ring already, from which the device drops
+ * them at the doorbell; it has done so when it answers a query, so that a later post of the thread is not dropped, too.
+ * In a change to RTS the device is there before the driver knows: then the post waits for it, and succeeds.
  */
+static int post_user_early(struct mu_qp *qp)
+{
+	struct muslin_object in = { .number = qp->handle };
+	struct mu_dev *dev = to_mu_dev(qp->ib.device);
+	struct muslin_qp_answer out;
+	bool ready;
+
+	mutex_lock(&qp->modify);
+	ready = qp->state >= IB_QPS_RTS;
+	mu_doorbell(dev, qp->handle);
+	if (!ready)
+		mu_command(dev, MUSLIN_QP_QUERY, &in, sizeof(in), &out, sizeof(out));
+	mutex_unlock(&qp->modify);
+	return ready ? 0 : -EINVAL;
+}
+
+/* A user's call only rings the doorbell. */
 int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	struct mu_qp *qp = to_mu_qp(ibqp);
@@ -165,10 +183,10 @@ int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct i
 	u32 at;
 
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
-		if (qp->user)
-			mu_doorbell(to_mu_dev(ibqp->device), qp->handle);
-		*bad = wr;
-		return -EINVAL;
+		err = qp->user ? post_user_early(qp) : -EINVAL;
+		if (err)
+			*bad = wr;
+		return err;
 	}
 	if (qp->user) {
 		mu_doorbell(to_mu_dev(ibqp->device), qp->handle);

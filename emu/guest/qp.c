@@ -134,6 +134,7 @@ int mu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_uda
 	if (err)
 		return err;
 	mu_ref_init(&qp->ref);
+	mutex_init(&qp->modify);
 	spin_lock_init(&qp->sq_lock);
 	spin_lock_init(&qp->rq_lock);
 	qp->user = udata;
@@ -244,7 +245,8 @@ static void attrs_from_device(struct ib_qp_attr *a, const struct muslin_qp_attr 
 
 int mu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_udata *udata)
 {
-	struct muslin_qp_modify in = { .handle = to_mu_qp(ibqp)->handle, .mask = mask };
+	struct mu_qp *qp = to_mu_qp(ibqp);
+	struct muslin_qp_modify in = { .handle = qp->handle, .mask = mask };
 	struct muslin_answer out;
 	int err;
 
@@ -255,9 +257,11 @@ int mu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_u
 		mu_av_fill(&in.attr.av, &a->ah_attr);
 	if (mask & IB_QP_ALT_PATH)
 		mu_av_fill(&in.attr.alt_av, &a->alt_ah_attr);
+	mutex_lock(&qp->modify);
 	err = mu_command(to_mu_dev(ibqp->device), MUSLIN_QP_MODIFY, &in, sizeof(in), &out, sizeof(out));
 	if (!err && mask & IB_QP_STATE)
-		WRITE_ONCE(to_mu_qp(ibqp)->state, a->qp_state);
+		WRITE_ONCE(qp->state, a->qp_state);
+	mutex_unlock(&qp->modify);
 	return err;
 }
 

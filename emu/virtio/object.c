@@ -184,8 +184,10 @@ int vd_qp_query(struct vdev *d, const void *in, u32 len, void *out)
 {
 	struct verbs_qp *qp;
 	struct hca_qp_attr a;
-	int err = verbs_qp_query(&d->verbs, ((const struct muslin_object *)in)->number, &a, &qp);
+	int err;
 
+	vd_catch_up(d); /* the driver awaits by it that posts before RTS are dropped */
+	err = verbs_qp_query(&d->verbs, ((const struct muslin_object *)in)->number, &a, &qp);
 	if (!err)
 		vd_attr_out(&((struct muslin_qp_answer *)out)->attr, &a);
 	return err;

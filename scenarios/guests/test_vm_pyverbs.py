@@ -103,6 +103,12 @@ def test_thread_domains(vm, program):
     assert out == ("thread domains\n" if offered else "Operation not supported\n")
 
 
+@pytest.mark.model("muslin")
+def test_posts_before_rts(vm, program):
+    """A post fails while another thread moves the queue pair to RTS: it is not sent later."""
+    assert vm.run(f"chroot /machine {program('post_before_rts')} 200", 120) == "200 rounds\n"
+
+
 EVENTS = {"PORT_ACTIVE": 9, "PORT_ERR": 10, "PKEY_CHANGE": 12}  # enum ibv_event_type
 
 

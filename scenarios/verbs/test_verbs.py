@@ -63,3 +63,8 @@ def test_queue_pair_numbers_distinguish_hosts(shared_fabric):
     _, client = shared_fabric.pair(("h1", *args), ("h6", *args, "localhost"))
     local, remote = (int(n, 16) for n in re.findall(r"QPN (0x\w+)", client))
     assert abs(local - remote) > 1000
+
+
+def test_posts_before_rts(shared_fabric, program):
+    """A post fails while another thread moves the queue pair to RTS: it is not sent later."""
+    assert shared_fabric.run("h1", program("post_before_rts"), "200") == "200 rounds\n"
