@@ -211,8 +211,8 @@ static bool write_into_late(u8 rnr_retry, u8 timeout, u32 ms)
 	return is_next(&a, 1, 0) && hca_counter(b.hca, 1, HCA_CNT_DUPLICATE_REQUEST);
 }
 
-/* @writes: of 9 MB each that wait for the responder's memory */
-static bool write_beside(u32 writes, u8 rnr_retry)
+/* @writes: of 9 MB each that wait for the responder's memory, for @ms */
+static bool write_beside(u32 writes, u8 rnr_retry, u32 ms)
 {
 	static u8 from[9 << 20], to[sizeof(from)];
 
@@ -225,7 +225,7 @@ static bool write_beside(u32 writes, u8 rnr_retry)
 		hca_ctx_write(b.ctx, &b, (u64)(uintptr_t)to, from, sizeof(from));
 	post(HCA_WR_RDMA_WRITE, 0, 64, 1);
 	step(0);
-	step(3000);
+	step(ms * 1000);
 	late_end();
 	run();
 	return is_next(&a, 1, 0);
@@ -233,17 +233,23 @@ static bool write_beside(u32 writes, u8 rnr_retry)
 
 static bool full_of_other_moves(void)
 {
-	return write_beside(1, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+	return write_beside(1, 3, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
 }
 
 static bool overfull_of_other_moves(void)
 {
-	return write_beside(4, 3) && hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+	return write_beside(4, 3, 3) && hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
 }
 
 static bool overfull_without_rnr_retries(void)
 {
-	return write_beside(4, 0) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+	return write_beside(4, 0, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
+/* For longer than all retries take. */
+static bool overfull_for_long(void)
+{
+	return write_beside(4, 0, 30);
 }
 
 static bool late_within_ack_delay(void)
@@ -259,6 +265,12 @@ static bool late_after_ack_delay(void)
 static bool late_without_rnr_retries(void)
 {
 	return write_into_late(0, 8, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
+static bool late_for_long(void)
+{
+	return write_into_late(0, 8, 30) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR) &&
+	       hca_counter(b.hca, 1, HCA_CNT_DUPLICATE_REQUEST) < 6;
 }
 
 /* RNR */
@@ -743,9 +755,11 @@ static const struct rule rules[] = {
 	  late_within_ack_delay },
 	{ "9.7.5.2.8 a duplicate after it: RNR NAK", HCA_QPT_RC, late_after_ack_delay },
 	{ "9.7.5.2.8 not without RNR retries, which it would exceed", HCA_QPT_RC, late_without_rnr_retries },
+	{ "9.7.6.1.3 then a repeated ACK counts no retry", HCA_QPT_RC, late_for_long },
 	{ "9.7.5.2.8 other late writes of the process, 9 MB: no RNR NAK", HCA_QPT_RC, full_of_other_moves },
 	{ "9.7.5.2.8 36 MB: RNR NAK", HCA_QPT_RC, overfull_of_other_moves },
 	{ "9.7.5.2.8 36 MB, without RNR retries: none", HCA_QPT_RC, overfull_without_rnr_retries },
+	{ "9.7.6.1.3 a repeated ACK then counts no retry", HCA_QPT_RC, overfull_for_long },
 	{ "9.7.5.2.8 progress reloads the RNR counter", HCA_QPT_RC, rnr_counter_reloads },
 	{ "9.7.5.2.8 RNR retry counter exceeded", HCA_QPT_RC, rnr_counter_ends },
 	{ "10.3.1.5 SQD: lost packets are retransmitted", HCA_QPT_RC, sqd_retransmits },

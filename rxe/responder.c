@@ -75,21 +75,24 @@ static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 
-#define LATE_RNR 20 /* RNR timer of 10.24 ms: moves of client memory take long, do not retry more often */
-
-/* RNR NAK, sent at once: moves of client memory are pending, the peer has to wait without counting a retry. */
+/*
+ * Moves of client memory are pending, and the peer has to wait without counting a retry: sends an RNR NAK at once.
+ *
+ * Without RNR retries, of which the peer probably has as many, the NAK would end it. The ACK of the request before is
+ * sent instead: a duplicate, which requesters drop (9.7.5.1); that of rxe takes it for an answer to its
+ * retransmission.
+ */
 static void resp_wait(struct rxe_qp *rq, u32 psn)
 {
 	const struct hca_qp *qp = rq->qp;
 	u8 timer = qp->attr.min_rnr_timer;
 
-	/*
-	 * Without RNR retries, of which the peer probably has as many, the NAK would end it: its time-outs are better.
-	 */
-	if (qp->type == HCA_QPT_RC && qp->state >= HCA_QPS_RTS && !qp->attr.rnr_retry)
+	if (qp->type == HCA_QPT_RC && qp->state >= HCA_QPS_RTS && !qp->attr.rnr_retry) {
+		send_ack(rq, RXE_ACK_NO_CREDITS, wire_psn_add(psn, WIRE_PSN_MASK));
 		return;
+	}
 	rxe_resp_count(rq, HCA_CNT_SEND_RNR_ERR);
-	send_ack(rq, WIRE_AETH_RNR_NAK | (timer ? max(timer, (u8)LATE_RNR) : 0), psn);
+	send_ack(rq, WIRE_AETH_RNR_NAK | (timer ? max(timer, (u8)RXE_LATE_RNR) : 0), psn);
 }
 
 void rxe_resp_late(struct rxe_qp *rq, u32 psn)

@@ -119,6 +119,25 @@ static void nak_receive(struct rxe_qp *rq, u32 psn, u8 syndrome)
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 }
 
+/*
+ * The ACK before the oldest packet again, after a time-out: the responder has received the retransmission, and its
+ * memory is late (resp_wait() of responder.c). No retry is counted; the time-out begins anew, and lasts as long as an
+ * RNR NAK would have it wait.
+ */
+static bool late_ack_receive(struct rxe_qp *rq, u32 psn, const struct wire_opcode *op, const struct wire_packet *p)
+{
+	if (psn != wire_psn_add(rq->req.una, WIRE_PSN_MASK) || rq->req.una == rq->req.max_psn ||
+	    (op->op & WIRE_OP_MASK) != WIRE_RC_ACK ||
+	    wire_aeth_type(wire_aeth_syndrome(wire_packet_aeth(p))) != WIRE_AETH_ACK || !rq->qp->attr.timeout ||
+	    rq->req.rnr_wait || (rq->req.retries == rq->qp->attr.retry_cnt && !rq->req.cwnd.backoff))
+		return false;
+	rq->req.retries = rq->qp->attr.retry_cnt;
+	rxe_cwnd_timer_begin(rq);
+	loop_timer_set(rq->rxe->loop, &rq->req.timer,
+		       loop_now(rq->rxe->loop).ns + max(rxe_cwnd_timeout(rq), wire_rnr_timer_ns(RXE_LATE_RNR)));
+	return true;
+}
+
 static void atomic_response_receive(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p)
 {
 	struct wire_atomic_ack_eth *h = wire_packet_atomic_ack_eth(p);
@@ -149,12 +168,13 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	u32 psn = wire_bth_psn(wire_packet_bth(p)), expected;
 	struct rxe_wqe *w;
 	u8 syndrome = WIRE_AETH_ACK;
+	bool sending = rq->qp->state >= HCA_QPS_RTS && rq->qp->state <= HCA_QPS_SQD && rq->req.wq.wqes;
 
 	if (rq->fail_due || (p->len && hca_qp_full(rq->qp)))
 		return; /* handled as a lost packet */
-	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->req.wq.wqes ||
-	    wire_psn_diff(psn, rq->req.una) < 0 || wire_psn_diff(psn, rq->req.max_psn) >= 0) {
-		ghost_count(rq); /* or a duplicate (9.7.5.1) */
+	if (!sending || wire_psn_diff(psn, rq->req.una) < 0 || wire_psn_diff(psn, rq->req.max_psn) >= 0) {
+		if (!sending || !late_ack_receive(rq, psn, op, p))
+			ghost_count(rq); /* or a duplicate (9.7.5.1) */
 		return;
 	}
 	if (op->flags & WIRE_OPF_ACK)

@@ -20,6 +20,7 @@
 #define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged PSNs: beyond, new packets look like duplicates (9.7.1) */
 #define RXE_COMPS         32768u      /* receive completions of a QP that wait for a commit */
 #define RXE_BUDGET        60          /* packets that a QP sends before the next QP */
+#define RXE_LATE_RNR      20          /* RNR timer of 10.24 ms: how long a peer waits for late client memory */
 #define RXE_PENDING       65536u      /* ACKs and other packets of a port that wait for its credits */
 
 /* A send request: its PSNs, and its payload. */
