@@ -91,9 +91,21 @@ bool rxe_cwnd_loss_known(struct rxe_qp *rq, u32 psn)
 	return known;
 }
 
+/*
+ * The local ACK timeout. On Ethernet it has a minimum, as that of the kernel's rxe, which is a jiffy: programs set 65
+ * us for adapters in hardware. A busy machine does not read an ACK from its socket in that time, and retransmissions
+ * would come faster than it processes them.
+ */
+static u64 cwnd_ack_timeout(const struct rxe_qp *rq)
+{
+	u64 ns = wire_timeout_ns(rq->qp->attr.timeout);
+
+	return rq->req.cwnd.on && rq->qp->attr.timeout ? max(ns, TIMEOUT_MIN) : ns;
+}
+
 u64 rxe_cwnd_timeout(const struct rxe_qp *rq)
 {
-	u64 full = wire_timeout_ns(rq->qp->attr.timeout), early;
+	u64 full = cwnd_ack_timeout(rq), early;
 
 	if (!rq->req.cwnd.on || !rq->req.cwnd.srtt)
 		return full;
@@ -110,8 +122,7 @@ bool rxe_cwnd_timeout_counts(const struct rxe_qp *rq)
 {
 	const struct rxe_cwnd *cwnd = &rq->req.cwnd;
 
-	return !cwnd->on || loop_now(rq->rxe->loop).ns - cwnd->timer_began >=
-				    COUNTED_TIMEOUTS * wire_timeout_ns(rq->qp->attr.timeout);
+	return !cwnd->on || loop_now(rq->rxe->loop).ns - cwnd->timer_began >= COUNTED_TIMEOUTS * cwnd_ack_timeout(rq);
 }
 
 /*

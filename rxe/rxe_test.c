@@ -354,18 +354,18 @@ static void test_lost_response(void)
 	stop();
 }
 
-/* Ethernet with early retransmission: duration of the retries, in ms, of a QP that was idle for @idle ms. */
-static u64 tries_for(u64 idle)
+/* Duration of the retries, in ms, with a local ACK timeout of @code, of a QP that was idle for @idle ms. */
+static u64 tries_for(u8 link, u8 code, u64 idle)
 {
 	struct hca_send_wr wr;
 	struct rxe_qp *rq;
 	u64 from;
 
-	link_layer = WIRE_LINK_ETHERNET;
-	ack_timeout = 14;
+	link_layer = link;
+	ack_timeout = code;
 	start(HCA_QPT_RC, 5, 0);
 	rq = hca_qp_lookup(a.hca, a.qpn)->transport;
-	rq->req.cwnd.srtt = 10 * NSEC_PER_USEC;
+	rq->req.cwnd.srtt = 10 * NSEC_PER_USEC; /* Ethernet: it retransmits early */
 	wr = request(HCA_WR_RDMA_WRITE, 64);
 	hca_soft_post_send(a.wq, &wr);
 	loop_run_idle(loop, loop_now(loop).ns + idle * NSEC_PER_MSEC);
@@ -387,10 +387,12 @@ static void test_retry_interval(void)
 {
 	u64 least = 4 * wire_timeout_ns(14) / NSEC_PER_MSEC, ms;
 
-	ms = tries_for(1);
+	ms = tries_for(WIRE_LINK_ETHERNET, 14, 1);
 	row(325, "each retry takes a local ACK timeout", ms >= least && ms <= 4 * least);
-	ms = tries_for(5000);
+	ms = tries_for(WIRE_LINK_ETHERNET, 14, 5000);
 	row(326, "also after an idle time", ms >= least && ms <= 4 * least);
+	row(922, "65 us is at least 2 ms on Ethernet", tries_for(WIRE_LINK_ETHERNET, 4, 1) >= 8);
+	row(923, "and 65 us on InfiniBand", tries_for(WIRE_LINK_IB, 4, 1) <= 1);
 }
 
 /* Ethernet: the timer of the early retransmission runs late, as when the process did not run. Returns packets sent. */
