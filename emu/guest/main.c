@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The virtio side of the driver: probe and removal, doorbells, and events. */
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/virtio_blk.h>
 #include <linux/virtio_config.h>
@@ -373,6 +374,25 @@ static void stop(struct mu_dev *dev)
 	dev->vdev->config->del_vqs(dev->vdev);
 }
 
+/*
+ * Addresses that ib_core maps for the device must be guest-physical ones. Those of an IOMMU that translates are not,
+ * nor those of bounce buffers, from and to which nobody copies when a work request uses them.
+ */
+static int check_dma(struct mu_dev *dev)
+{
+	struct device *dma = dev->vdev->dev.parent;
+	dma_addr_t addr = dma_map_single(dma, dev->shared, sizeof(*dev->shared), DMA_BIDIRECTIONAL);
+
+	if (!dma_mapping_error(dma, addr)) {
+		dma_unmap_single(dma, addr, sizeof(*dev->shared), DMA_BIDIRECTIONAL);
+		if (addr == virt_to_phys(dev->shared))
+			return 0;
+	}
+	dev_err(&dev->vdev->dev,
+		"the device needs guest-physical addresses: no IOMMU without iommu=pt, no swiotlb=force\n");
+	return -EOPNOTSUPP;
+}
+
 static int probe(struct virtio_device *vdev)
 {
 	struct mu_dev *dev;
@@ -382,10 +402,6 @@ static int probe(struct virtio_device *vdev)
 	virtio_cread(vdev, struct virtio_blk_config, capacity, &magic);
 	if (magic != MUSLIN_CONFIG_MAGIC)
 		return -ENODEV; /* a real disk */
-	if (device_iommu_mapped(vdev->dev.parent)) {
-		dev_err(&vdev->dev, "the device is behind an IOMMU, but needs guest-physical addresses\n");
-		return -EOPNOTSUPP;
-	}
 	err = renegotiate(vdev);
 	if (err)
 		return err;
@@ -394,7 +410,9 @@ static int probe(struct virtio_device *vdev)
 		return -ENOMEM;
 	init(dev, vdev);
 	dev->shared = alloc_pages_exact(sizeof(*dev->shared), GFP_KERNEL | __GFP_ZERO);
-	err = dev->shared ? find_queues(dev) : -ENOMEM;
+	err = dev->shared ? check_dma(dev) : -ENOMEM;
+	if (!err)
+		err = find_queues(dev);
 	if (err)
 		goto free_dev;
 	err = fill_queues(dev);

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Guests on machines of other kinds than the default one:
+
+    h1 (guest)            h5 (host mode)
+        leaf1 ---- spines ---- leaf2
+"""
+
+import pytest
+from endpoint import Endpoint, pair
+
+pytestmark = pytest.mark.guest
+
+IOMMU = ("--qemu-arg=-device", "--qemu-arg=intel-iommu,intremap=off,caching-mode=on", "--append")
+REFUSED = "the device needs guest-physical addresses: no IOMMU without iommu=pt, no swiotlb=force"
+
+
+def rping(fabric, vm):
+    """The guest serves a host in host mode."""
+    what = f"-V -v -C 5 -S 20000 -a {fabric.ip('h1')}"
+    _, said = pair(Endpoint(fabric, "h1", vm), f"rping -s {what}", Endpoint(fabric, "h5"), f"rping -c {what}")
+    assert said.count("server ping data: rdma-ping-") == 5
+
+
+@pytest.mark.model("muslin", reason="a ConnectX has what mlx5 maps")
+@pytest.mark.parametrize(
+    "options", [(*IOMMU, "intel_iommu=on"), ("--append", "swiotlb=force")], ids=["iommu", "swiotlb"]
+)
+def test_driver_refuses_dma_addresses_of_others(shared_fabric, options):
+    vm = shared_fabric.vm("h1", *options)
+    vm.wait(f"dmesg | grep -F '{REFUSED}'", what="the refusal")
+    vm.stop()
+
+
+@pytest.mark.model("muslin", reason="test_vm_connectx has it with an IOMMU that translates")
+def test_iommu_that_does_not_translate(shared_fabric):
+    vm = shared_fabric.vm("h1", *IOMMU, "intel_iommu=on iommu=pt").wait_ib0()
+    vm.run("[ -d /sys/class/iommu/dmar0 ]")
+    rping(shared_fabric, vm)
+    vm.stop()
