@@ -492,15 +492,14 @@ static void command_serve(struct connectx *d, u32 index)
 	u64 delay = 0;
 
 	d->waited &= ~BIT(index);
-	if (vfio_dma_read(d->vfio, at, &e, sizeof(e))) {
+	/* Without share=on QEMU passes no file, or one of which the guest has a private copy: zeros. */
+	if (vfio_dma_read(d->vfio, at, &e, sizeof(e)) || !(e.status_owner & OWNER_HW)) {
 		if (!d->counter[CX_CTR_UNDELIVERED])
 			log_at(LOG_WARN, d->cfg.name,
 			       "the guest's commands are not in memory that QEMU shares (share=on)");
 		cx_count(d, CX_CTR_UNDELIVERED);
 		return;
 	}
-	if (!(e.status_owner & OWNER_HW))
-		return;
 	switch (waited ? CX_FATE_GOES : cx_fault_command(d, (u16)wire_load(e.in, 2), &fault_status, &delay)) {
 	case CX_FATE_LATE:
 		command_delay(d, index, loop_now(d->loop).ns + delay);

@@ -347,6 +347,7 @@ static void command_serve(struct vdev *d, const struct vhost_chain *c)
 	int err;
 
 	memset(&answer, 0, sizeof(answer));
+	loop_timer_cancel(&d->hello_timer);
 	err = command_run(d, in, &len);
 	vd_count(d, VDEV_CTR_COMMANDS);
 	if (err) {

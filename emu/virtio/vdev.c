@@ -20,6 +20,7 @@
  * bytes: 2 us cause forty times the kicks and halve the messages, 50 us halve the kicks without more messages.
  */
 #define STAY_NS       (10 * NSEC_PER_USEC)
+#define HELLO_NS      (5 * NSEC_PER_SEC)
 #define BLK_SIZE      BIT_ULL(6)
 #define BLK_MQ        BIT_ULL(12)
 #define BLK_SIZE_AT   20
@@ -207,6 +208,7 @@ static void device_reset(struct vdev *d)
 
 	d->shared = NULL;
 	d->shared_gpa = 0;
+	loop_timer_cancel(&d->hello_timer);
 	if (!d->verbs.ctx)
 		return;
 	loop_poller_del(&d->poller);
@@ -272,11 +274,24 @@ static void on_kick(void *ctx, u32 queue)
 		vd_comp_flush(d, queue - MUSLIN_VQ_COMP);
 }
 
+/*
+ * A driver sends HELLO at once. Without share=on its queues stay empty for the daemon: QEMU passes a file of which the
+ * guest has a private copy.
+ */
+static void on_hello_timer(struct loop_timer *t, struct now now)
+{
+	const struct vdev *d = container_of(t, const struct vdev, hello_timer);
+
+	log_at(LOG_WARN, d->cfg.name, "the guest's driver sends no commands: does QEMU share its memory (share=on)?");
+}
+
 /* Also after a reconnect of QEMU, whose driver did not notice the disconnect. */
 static void on_start(void *ctx, u32 queue)
 {
 	struct vdev *d = ctx;
 
+	if (queue == MUSLIN_VQ_COMMAND && !d->verbs.ctx)
+		loop_timer_set(d->loop, &d->hello_timer, loop_now(d->loop).ns + HELLO_NS);
 	if (queue != MUSLIN_VQ_EVENT)
 		return;
 	if (!d->verbs.ctx)
@@ -360,6 +375,7 @@ struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_
 	loop_task_init(&d->comp_task, vd_comp_run);
 	loop_task_init(&d->resume_task, on_resume);
 	d->poll_timer.fn = on_poll_timer;
+	d->hello_timer.fn = on_hello_timer;
 	d->vhost = vhost_create(loop, path, &ops, d);
 	if (!d->vhost) {
 		int err = errno;

@@ -72,6 +72,7 @@ struct vdev {
 	u32 caps_set[MUSLIN_PORTS_MAX]; /* capability mask bits that the driver has set */
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
+	struct loop_timer hello_timer; /* from the start of the command queue to the first command */
 	u64 counter[VDEV_CTR_NUM];
 };
 

@@ -8,10 +8,12 @@ Guests on machines of other kinds than the default one:
 
 import pytest
 from endpoint import Endpoint, pair
+from muslin import wait_until
 
 pytestmark = pytest.mark.guest
 
 IOMMU = ("--qemu-arg=-device", "--qemu-arg=intel-iommu,intremap=off,caching-mode=on", "--append")
+PRIVATE = "-object memory-backend-memfd,id=private,size=768M,share=off -machine memory-backend=private"
 REFUSED = "the device needs guest-physical addresses: no IOMMU without iommu=pt, no swiotlb=force"
 
 
@@ -20,6 +22,16 @@ def rping(fabric, vm):
     what = f"-V -v -C 5 -S 20000 -a {fabric.ip('h1')}"
     _, said = pair(Endpoint(fabric, "h1", vm), f"rping -s {what}", Endpoint(fabric, "h5"), f"rping -c {what}")
     assert said.count("server ping data: rdma-ping-") == 5
+
+
+@pytest.mark.also_connectx
+def test_memory_that_is_not_shared(new_fabric, model):
+    """The daemon's log says so: QEMU shares a file of which the guest has a private copy."""
+    fabric = new_fabric.up("leafs 1 hosts 1")
+    options = [f"--qemu-arg={word}" for word in PRIVATE.split()]
+    fabric.start_muslin("vm", "h1", "--model", model, *options, "--", "true")
+    wait_until(lambda: "(share=on)" in fabric.daemon_log(), 120, "the log's line", 0.2)
+    assert fabric.daemon_log().count(" warn ") == 1
 
 
 @pytest.mark.model("muslin", reason="a ConnectX has what mlx5 maps")
