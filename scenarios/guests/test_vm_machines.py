@@ -6,12 +6,16 @@ Guests on machines of other kinds than the default one:
         leaf1 ---- spines ---- leaf2
 """
 
+import os
+import re
+
 import pytest
 from endpoint import Endpoint, pair
 from muslin import wait_until
 
 pytestmark = pytest.mark.guest
 
+AVAILABLE = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 IOMMU = ("--qemu-arg=-device", "--qemu-arg=intel-iommu,intremap=off,caching-mode=on", "--append")
 PRIVATE = "-object memory-backend-memfd,id=private,size=768M,share=off -machine memory-backend=private"
 REFUSED = "the device needs guest-physical addresses: no IOMMU without iommu=pt, no swiotlb=force"
@@ -49,4 +53,15 @@ def test_iommu_that_does_not_translate(shared_fabric):
     vm = shared_fabric.vm("h1", *IOMMU, "intel_iommu=on iommu=pt").wait_ib0()
     vm.run("[ -d /sys/class/iommu/dmar0 ]")
     rping(shared_fabric, vm)
+    vm.stop()
+
+
+@pytest.mark.skipif(AVAILABLE < 8 << 30, reason="needs 8 GiB of memory")
+@pytest.mark.also_connectx
+def test_memory_above_4_gib(shared_fabric, program, model):
+    """A program fills more memory than there is below the PCI hole; regions of it are sent to others."""
+    vm = shared_fabric.vm("h1", "--model", model, "--mem", "5G").wait_ib0()
+    shared_fabric.command("cp", program("high_memory"), "h1:/tmp/")
+    said = vm.run("/tmp/high_memory 4", timeout=180)
+    assert int(re.fullmatch(r"15 writes, up to 0x([0-9a-f]+)\n", said)[1], 16) > 4 << 30
     vm.stop()
