@@ -18,11 +18,13 @@ ROUNDS = 50000
 
 
 def machine(vm):
-    """QEMU, and options of the processors that it emulates for @vm."""
+    """QEMU, with its own loader and firmware if any, and options of the processors that it emulates for @vm."""
     argv = pathlib.Path(f"/proc/{endpoint.qemu(vm)}/cmdline").read_text().split("\0")
-    found = [argv[0]]
-    for option in ("-accel", "-machine", "-cpu", "-smp"):
-        found += [option, argv[argv.index(option) + 1]]
+    program = next(i for i, word in enumerate(argv) if pathlib.Path(word).name.startswith("qemu-system"))
+    found = argv[: program + 1]
+    for i, word in enumerate(argv):
+        if word in ("-L", "-accel", "-machine", "-cpu", "-smp"):
+            found += argv[i : i + 2]
     return found
 
 
