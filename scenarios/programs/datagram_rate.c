@@ -23,14 +23,9 @@ static struct ibv_qp *sender(const struct rc_device *dev)
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD, .send_cq = dev->cq, .recv_cq = dev->cq, .cap = { LIST, 1, 1, 1, 0 }
 	};
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 5 };
 	struct ibv_qp *qp = ibv_create_qp(dev->pd, &init);
 
-	must(qp && !ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+	must(qp && !ud_to_rts(qp, 5), "a queue pair");
 	return qp;
 }
 

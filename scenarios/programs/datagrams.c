@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "must.h"
+#include "rc.h"
 
 #define MAD   256
 #define DEPTH 64
@@ -41,7 +42,6 @@ static void sender_open(struct sender *s, uint16_t lid)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { DEPTH, 1, 1, 1, 0 } };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = GSI };
 	struct ibv_ah_attr to = { .dlid = lid, .port_num = 1 };
 
 	must(ctx != NULL, "a device");
@@ -50,12 +50,7 @@ static void sender_open(struct sender *s, uint16_t lid)
 	must(s->pd && s->cq, "a completion queue");
 	init.send_cq = init.recv_cq = s->cq;
 	s->qp = ibv_create_qp(s->pd, &init);
-	must(s->qp && !ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-	     "a queue pair");
-	attr.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+	must(s->qp && !ud_to_rts(s->qp, GSI), "a queue pair");
 	s->ah = ibv_create_ah(s->pd, &to);
 	s->mad = calloc(1, MAD);
 	s->mr = ibv_reg_mr(s->pd, s->mad, MAD, 0);

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rc.h"
+
 #define LAST 1100 /* last number that is tried */
 #define FREE 3000 /* an unused number */
 #define FEW  64
@@ -134,23 +136,17 @@ static int post_until_error(void)
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = { .max_send_wr = 1000, .max_send_sge = 1 }
 	};
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = pd && cq ? ibv_create_qp(pd, &init) : NULL;
 	struct ibv_port_attr port;
 	struct ibv_ah_attr to = { .port_num = 1 };
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .wr.ud.remote_qpn = 1 }, *bad;
 	int i, err = 0;
 
-	if (!qp || ibv_query_port(context, 1, &port) ||
-	    ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+	if (!qp || ibv_query_port(context, 1, &port) || ud_to_rts(qp, 0))
 		return -1;
 	to.dlid = port.lid;
 	wr.wr.ud.ah = ibv_create_ah(pd, &to);
-	attr.qp_state = IBV_QPS_RTR;
-	if (!wr.wr.ud.ah || ibv_modify_qp(qp, &attr, IBV_QP_STATE))
-		return -1;
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+	if (!wr.wr.ud.ah)
 		return -1;
 	close_others(raw_close);
 	for (i = FREE; i > STDERR_FILENO; i--)

@@ -23,25 +23,17 @@
 static struct ibv_qp *qp_to_itself(const struct rc_device *dev)
 {
 	struct ibv_qp_init_attr init = { .send_cq = dev->cq, .recv_cq = dev->cq, .qp_type = IBV_QPT_RC };
-	struct ibv_qp_attr a = { .port_num = 1,
-				 .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-				 .path_mtu = IBV_MTU_4096,
-				 .timeout = 14,
-				 .retry_cnt = 7,
-				 .rnr_retry = 7,
-				 .max_rd_atomic = 1,
-				 .max_dest_rd_atomic = 1 };
-	struct ibv_port_attr port;
+	struct ibv_qp_attr a;
 	struct ibv_qp *qp;
 
 	init.cap.max_send_wr = init.cap.max_recv_wr = REGIONS;
 	init.cap.max_send_sge = init.cap.max_recv_sge = 1;
 	qp = ibv_create_qp(dev->pd, &init);
-	if (!qp || ibv_query_port(dev->ctx, 1, &port))
+	if (!qp)
 		die("no queue pair");
-	a.dest_qp_num = qp->qp_num;
-	a.ah_attr.dlid = port.lid;
-	a.ah_attr.port_num = 1;
+	a = rc_attr_to(qp);
+	a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	a.path_mtu = IBV_MTU_4096;
 	if (rc_to_rts(qp, &a))
 		die("the queue pair cannot be connected");
 	return qp;

@@ -22,7 +22,6 @@
 
 static struct rc_device dev;
 static struct ibv_qp *qp[2];
-static struct ibv_port_attr port;
 static struct ibv_mr *mr;
 static unsigned char *area, *pinned;
 static struct ibv_mr *pinned_mr;
@@ -30,18 +29,11 @@ static int stop;
 
 static void connect_to(struct ibv_qp *from, const struct ibv_qp *to)
 {
-	struct ibv_qp_attr a = { .port_num = 1,
-				 .qp_access_flags = RIGHTS & ~IBV_ACCESS_ON_DEMAND,
-				 .path_mtu = IBV_MTU_2048,
-				 .dest_qp_num = to->qp_num,
-				 .max_rd_atomic = 4,
-				 .max_dest_rd_atomic = 4,
-				 .min_rnr_timer = 12,
-				 .ah_attr = { .dlid = port.lid, .port_num = 1 },
-				 .timeout = 14,
-				 .retry_cnt = 7,
-				 .rnr_retry = 7 };
+	struct ibv_qp_attr a = rc_attr_to(to);
 
+	a.qp_access_flags = RIGHTS & ~IBV_ACCESS_ON_DEMAND;
+	a.path_mtu = IBV_MTU_2048;
+	a.max_rd_atomic = a.max_dest_rd_atomic = 4;
 	errno = rc_to_rts(from, &a);
 	must(!errno, "RTS");
 }
@@ -249,7 +241,6 @@ int main(int argc, char **argv)
 	int whole = argc > 1 && !strcmp(argv[1], "whole");
 
 	rc_device_open(&dev);
-	must(!ibv_query_port(dev.ctx, 1, &port), "ibv_query_port");
 	area = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pinned = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mr = whole ? ibv_reg_mr(dev.pd, NULL, SIZE_MAX, RIGHTS) : ibv_reg_mr(dev.pd, area, SIZE, RIGHTS);

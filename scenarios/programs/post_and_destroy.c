@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "must.h"
+#include "rc.h"
 
 #define COUNT 10
 #define QKEY  0x11111111
@@ -23,14 +24,9 @@ static struct ibv_qp *qp_make(struct ibv_pd *pd, struct ibv_cq *cq)
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = { COUNT, COUNT, 1, 1, 0 }
 	};
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
-	must(qp && !ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+	must(qp && !ud_to_rts(qp, QKEY), "a queue pair");
 	return qp;
 }
 

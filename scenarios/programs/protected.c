@@ -40,22 +40,12 @@ static void connect_qp(void)
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
-	struct ibv_port_attr port;
 	struct ibv_qp_attr attr;
 
 	qp = ibv_create_qp(pd, &init);
-	must(qp && !ibv_query_port(context, 1, &port), "queue pair");
-	attr = (struct ibv_qp_attr){ .port_num = 1,
-				     .qp_access_flags = RIGHTS,
-				     .path_mtu = IBV_MTU_1024,
-				     .dest_qp_num = qp->qp_num,
-				     .max_rd_atomic = 1,
-				     .max_dest_rd_atomic = 1,
-				     .min_rnr_timer = 12,
-				     .ah_attr = { .dlid = port.lid, .port_num = 1 },
-				     .timeout = 14,
-				     .retry_cnt = 7,
-				     .rnr_retry = 7 };
+	must(qp != NULL, "queue pair");
+	attr = rc_attr_to(qp);
+	attr.qp_access_flags = RIGHTS;
 	errno = rc_to_rts(qp, &attr);
 	must(!errno, "RTS");
 }

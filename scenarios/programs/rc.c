@@ -125,6 +125,35 @@ int rc_to_rts(struct ibv_qp *qp, struct ibv_qp_attr *a)
 					   IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+struct ibv_qp_attr rc_attr_to(const struct ibv_qp *peer)
+{
+	struct ibv_port_attr port;
+
+	if (ibv_query_port(peer->context, 1, &port))
+		die("no port");
+	return (struct ibv_qp_attr){ .port_num = 1,
+				     .path_mtu = IBV_MTU_1024,
+				     .dest_qp_num = peer->qp_num,
+				     .max_rd_atomic = 1,
+				     .max_dest_rd_atomic = 1,
+				     .min_rnr_timer = 12,
+				     .ah_attr = { .dlid = port.lid, .port_num = 1 },
+				     .timeout = 14,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7 };
+}
+
+int ud_to_rts(struct ibv_qp *qp, unsigned qkey)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
+	int err = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	a.qp_state = IBV_QPS_RTR;
+	err = err ? err : ibv_modify_qp(qp, &a, IBV_QP_STATE);
+	a.qp_state = IBV_QPS_RTS;
+	return err ? err : ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
 static void to_rts(struct rc *rc, unsigned dest, const struct rc_options *opt)
 {
 	struct ibv_qp_attr a = {

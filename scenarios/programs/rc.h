@@ -45,6 +45,10 @@ void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_
 void rc_close(struct rc *rc);
 /* Modifies the queue pair from RESET to INIT, RTR and RTS, with what each needs of @a. 0 or an errno. */
 int rc_to_rts(struct ibv_qp *qp, struct ibv_qp_attr *a);
+/* For rc_to_rts(): connects to a queue pair of this host's port 1, which may be the same one. */
+struct ibv_qp_attr rc_attr_to(const struct ibv_qp *peer);
+/* Modifies a datagram queue pair of port 1 from RESET to INIT, RTR and RTS. 0 or an errno. */
+int ud_to_rts(struct ibv_qp *qp, unsigned qkey);
 
 void rc_post_recv(struct rc *rc, unsigned slot);
 /* 0 or an errno. The completion has @id. */

@@ -17,7 +17,6 @@
 #define MESSAGES 200
 
 static struct rc_device dev;
-static uint16_t lid;
 
 static struct ibv_qp *self_connected(struct ibv_pd *pd, struct ibv_cq *cq)
 {
@@ -25,15 +24,10 @@ static struct ibv_qp *self_connected(struct ibv_pd *pd, struct ibv_cq *cq)
 		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .sq_sig_all = 1
 	};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
-	struct ibv_qp_attr a = { .port_num = 1,
-				 .path_mtu = IBV_MTU_1024,
-				 .ah_attr = { .dlid = lid, .port_num = 1 },
-				 .timeout = 14,
-				 .retry_cnt = 7,
-				 .rnr_retry = 7 };
+	struct ibv_qp_attr a;
 
 	must(qp != NULL, "a queue pair");
-	a.dest_qp_num = qp->qp_num;
+	a = rc_attr_to(qp);
 	must(!rc_to_rts(qp, &a), "RTS");
 	return qp;
 }
@@ -84,14 +78,11 @@ static void *thread(void *arg)
 int main(void)
 {
 	struct ibv_td_init_attr none = { 0 };
-	struct ibv_port_attr port;
 	pthread_t threads[THREADS];
 	struct ibv_td *td;
 	uintptr_t i;
 
 	rc_device_open(&dev);
-	must(!ibv_query_port(dev.ctx, 1, &port), "the port");
-	lid = port.lid;
 	td = ibv_alloc_td(dev.ctx, &none);
 	if (!td) {
 		printf("%s\n", strerror(errno));
